@@ -54,7 +54,7 @@ def _file(path: Path, statement: File, files: dict[int, Path], version: Version 
         elif value >= 1 << 32 and j == 0:
             yield Problem("bad-debug-directive", (*path, j), f"`{child.text}` of `.file` is beyond 32 bits")
         elif j == 0 and value in files:
-            message = f"a second file of number {value}"
+            message = f"file number {value} is defined twice"
             yield Problem("bad-debug-directive", (*path, 0), message, related=((files[value], "the first one"),))
         elif j == 0:
             files[value] = (*path, 0)

@@ -70,7 +70,7 @@ UNREAD = "no thread reads the stored value"
 NO_EFFECT = "the threads that read write no memory: what they read has no effect"
 OTHER_CONTENTS = "not shown with all synthesized contents of memory"
 EXITED = "hardware counts threads that have exited, and whether any has depends on synthesized contents of memory"
-CONTENTS = "what it does depends on contents of memory that were synthesized"
+CONTENTS = "what it does depends on synthesized contents of memory"
 LACKS_THREADS = "the launch reads shared memory that no thread has written: it may lack the threads of a launch by the host"
 
 Doubt = tuple[Question, str]

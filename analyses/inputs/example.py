@@ -206,7 +206,7 @@ def _within_reason(size: int) -> None:
     from ptxkit.machine import Fault
 
     if size > MOST_BYTES:
-        raise Fault("memory", f"an array of {size} bytes was synthesized: that is more than a run may have")
+        raise Fault("memory", f"an array of {size} bytes was synthesized: that is more than a run may use")
 
 
 def _elements(type: str, count: int, contents: Contents, seed: int) -> Any:

@@ -586,9 +586,10 @@ class _Explorer:
                 trail = Trail(i, "committed here" if queue.open else "", trail, trail.length + 1)
                 queue = queue.committed(trail)
             elif effect.action is Action.WAIT:
-                what = f"this lets {effect.leave} of {len(queue.groups)} groups be pending" if effect.leave else "this waits for all groups"
+                left = f"this leaves up to {effect.leave} of {len(queue.groups)} groups in flight"
+                what = left if effect.leave else "this waits for all groups"
                 if effect.reading:
-                    what += ", until they have read"
+                    what += ", until they have read their sources"
                 trail = Trail(i, what, trail, trail.length + 1)
                 queue = queue.waited(effect)
             if effect.signals:

@@ -127,8 +127,7 @@ def _of_a_layout(finding: Finding) -> Reason:
 
 def _is_of_data(finding: Finding) -> bool:
     """Whether the uninitialized bytes are used as data only, and in no address or branch condition."""
-    diagnostic = finding.diagnostic
-    return diagnostic.severity is Severity.WARNING or "stores to global memory" in diagnostic.message
+    return finding.diagnostic.severity is Severity.WARNING or finding.witness.get("use") == "output"
 
 
 class _Judge:
@@ -246,9 +245,9 @@ class _Judge:
         if kind in OUTSIDE and finding.witness.get("space", "global") in ("global", "const"):
             return _undecided(finding, "the size of this memory was not given", self.example())
         if kind.removeprefix("fault-") in TRAPS:
-            return _undecided(finding, "the kernel ends itself here, which other inputs may prevent", self.example())
+            return _undecided(finding, "the kernel traps here, and may not with other inputs", self.example())
         if kind in OF_GRIDS:
-            return _undecided(finding, "in this launch, the grids before have ended")
+            return _undecided(finding, "in this launch, earlier grids have ended")
         if kind == UNWRITTEN:
             return _undecided(finding, "this is intended only if nothing uses the result")
         if shown.is_of_equal_words:

@@ -145,7 +145,7 @@ def _enter(scheduler: Scheduler, group: Group, block: BasicBlock, plan: CallPlan
         raise Stop("call", f"`{name}` takes {len(body.formals)} parameters and results, {len(values)} are given")
     frame = group.frame
     if frame is not None and frame.depth >= DEPTH:
-        raise Stop("stack", f"calls within calls, {DEPTH} deep")
+        raise Stop("stack", f"calls are nested more than {DEPTH} deep")
     registers = list(scheduler.blank(body))
     stack = (group.registers[TOP] + np.uint64(15)) & np.uint64((1 << 64) - 16)
     registers[STACK] = stack
@@ -338,7 +338,7 @@ def _free(scheduler: Scheduler, lanes: Lanes, values: list[Any]) -> None:
     addresses = lanes.broadcast(_argument(lanes, values[0], np.uint64))
     for address in addresses:
         if address and not scheduler.launch.machine.free_heap(int(address)):
-            lanes.fault(addresses == address, f"free of {int(address):#x}, which malloc has not given")
+            lanes.fault(addresses == address, f"free of {int(address):#x}, which malloc has not returned")
 
 
 def _set_conditional(scheduler: Scheduler, lanes: Lanes, values: list[Any]) -> None:

@@ -137,13 +137,13 @@ def miscounts(group: Group) -> Iterator[Miscount]:
         assert site.count is not None
         if site.count > group.total:
             said = True
-            yield Miscount(site, f"it waits for {site.count} threads, but the CTA has {group.total}", ())
+            yield Miscount(site, f"barrier {group.id} waits for {site.count} threads, but the CTA has {group.total}", ())
         elif site.count > group.threads and site.warps:
             said = True
-            yield Miscount(site, f"it expects {site.count} threads, but only {group.threads} ever reach barrier {group.id}", others)
+            yield Miscount(site, f"barrier {group.id} expects {site.count} threads, but only {group.threads} ever reach it", others)
         elif site.threads > site.count:
             said = True
-            yield Miscount(site, f"it expects {site.count} threads, but {site.threads} reach it at this instruction alone", others)
+            yield Miscount(site, f"barrier {group.id} expects {site.count} threads, but {site.threads} reach it here alone", others)
     if said:
         return
     yield from _of_roles(group, counted)
@@ -164,7 +164,8 @@ def _of_roles(group: Group, counted: list[Site]) -> Iterator[Miscount]:
     shown = wrong if len(wrong) < len(counted) else [waiting[0]]
     for site in shown:
         others = tuple([other for other in counted if other is not site])
-        yield Miscount(site, f"it expects {site.count} threads, but {arriving[0].threads} arrive and {waiting[0].threads} wait", others)
+        counts = f"{arriving[0].threads} arrive and {waiting[0].threads} wait"
+        yield Miscount(site, f"barrier {group.id} expects {site.count} threads, but {counts}", others)
 
 
 def disagreements(routine: Routine) -> Iterator[tuple[BarrierUse, BarrierUse]]:

@@ -53,7 +53,7 @@ def decode(words: Array, instruction: str) -> Descriptor:
     known = _WIDTHS[instruction]
     unknown = set(distinct_numbers(mode).tolist()) - set(known)
     if unknown:
-        raise ValueError(f"the matrix descriptor has swizzling mode {min(unknown)}, which there is not")
+        raise ValueError(f"the matrix descriptor has swizzling mode {min(unknown)}, which is not valid")
     table = np.array([known.get(m, 0) for m in range(8)])
     coarse = (mode == 1) if instruction == "tcgen05" else np.zeros(mode.shape, bool)
     leading = field(16)

@@ -160,13 +160,13 @@ class Barriers(Monitor):
             return
         warp, there = int(lanes.warps[rows[0]]), int(lanes.warp_mask[rows[0]])
         absent = int(missing[rows[0]])
-        group = "its warpgroup" if converges.level == "warpgroup" else "its warp"
+        group = f"the {converges.level}"
         mine = lanes.index[lanes.warp == warp]
         self.collected.add(
             cause,
             rule,
             f"{self._spoken_warp(warp)}: {lanes_of(there, 'execute')} `{_opcode(lanes.site)}` without {lanes_of(absent)}:"
-            f" all of {group} must execute it together",
+            f" the whole {converges.level} must execute it together",
             lanes.site,
             {"waiting": self.collected.groups(mine, self.collected.line(lanes.site), f"lanes {spoken_lanes(absent)} of {group}")},
             count=len(rows),
@@ -194,7 +194,7 @@ class Barriers(Monitor):
         rule = UNPAIRED if "barrier.cluster" in fault.reason else MULTIPLE if "multiple" in fault.reason else NUMBER
         cta, thread = fault.threads[0]
         group = {"cta": list(cta), "threads": [list(one) for _, one in fault.threads], "count": fault.count, "line": fault.line or 0}
-        message = f"{spoken_thread(cta, thread)} executes {fault.reason.removeprefix('a ')}"
+        message = f"{spoken_thread(cta, thread)} executes {fault.reason}"
         self.collected.add(
             ("fault", fault.line), rule, message, None, {"waiting": [{**group, "for": "nothing"}]}, span=fault.diagnostic.span
         )
@@ -207,7 +207,7 @@ class Barriers(Monitor):
         group = {"cta": list(cta), "threads": [list(one) for _, one in fault.threads], "count": fault.count, "line": fault.line or 0}
         rule = PART_OF_WARP if fault.kind == "warp" else PART_OF_WARPGROUP
         message = f"{threads(fault.count)} from {spoken_thread(cta, thread)} on: {fault.reason}"
-        witness = {"waiting": [{**group, "for": f"the rest of its {fault.kind}"}]}
+        witness = {"waiting": [{**group, "for": f"the rest of the {fault.kind}"}]}
         self.collected.add(("fault", fault.line), rule, message, None, witness, span=fault.diagnostic.span)
 
     # --- barriers of clusters
@@ -224,9 +224,8 @@ class Barriers(Monitor):
         self.collected.add(
             (id(lanes.site), "cluster"),
             UNPAIRED,
-            f"{spoken_thread(*self.collected.thread(lanes, int(again[0])))} arrives at the barrier of its cluster again without"
-            f" having waited"
-            " at it in between",
+            f"{spoken_thread(*self.collected.thread(lanes, int(again[0])))} arrives at the cluster barrier again without"
+            " having waited at it in between",
             lanes.site,
             {"waiting": self.collected.groups(lanes.index[again], self.collected.line(lanes.site), "nothing")},
             count=len(again),
@@ -322,7 +321,8 @@ class Barriers(Monitor):
                 f" all must execute the same instruction"
             )
         groups = [*self.collected.groups(before, line, f"barrier {number}"), *self.collected.groups(mine, now, f"barrier {number}")]
-        self.collected.add(cause, rule, message, lanes.site, {"waiting": groups}, related=[(site, "others reach it here")], count=len(keys))
+        related = [(site, "other threads reach it here")]
+        self.collected.add(cause, rule, message, lanes.site, {"waiting": groups}, related=related, count=len(keys))
 
     def _awaited(self, site: Site, lanes: Any, mine: Array) -> str:
         return "another thread count" if site.bound.threads is not None else "no thread count"  # type: ignore[union-attr]
@@ -347,11 +347,12 @@ class Barriers(Monitor):
             return
         lane = int(twice[0])
         who = spoken_thread(*self.collected.thread(lanes, lane))
+        those = f"and {len(twice) - 1} others arrive" if len(twice) > 1 else "arrives"
         what = f"barrier {int(number[lane])}"
         self.collected.add(
             (id(lanes.site), "again"),
             OVERRUN,
-            f"{who} and {threads(len(twice) - 1)} more arrive at {what} again before it is complete: they must wait at it in between",
+            f"{who} {those} at {what} again before it is complete: each must wait at it in between",
             lanes.site,
             {"waiting": self.collected.groups(lanes.index[twice], self.collected.line(lanes.site), what)},
             count=len(twice),
@@ -469,7 +470,7 @@ class Barriers(Monitor):
             site,
             {"waiting": groups, **({how: len(mine)} if how in ("exited", "left") else {})},
             severity=Severity.ERROR if here is not None else Severity.WARNING,
-            related=[(here, "others are here")] if here is not None else (),
+            related=[(here, "the other threads are here")] if here is not None else (),
             count=len(past),
         )
 

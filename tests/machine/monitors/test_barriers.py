@@ -28,8 +28,8 @@ BAD = {
         "@%p2 bra A; bar.sync 1, 96; bra.uni E; A: bar.arrive 1, 96; bar.arrive 1, 96; E:", "B006", "again before it is complete",
     ),
     "no thread waits": ("bar.arrive 1, 64;", "B006", "completes with 64 threads that arrive, and no thread waits"),
-    "a number beyond 15": ("add.u32 %r4, %r1, 10; bar.sync %r4, 64;", "B001", "executes barrier beyond 15"),
-    "a count that is no multiple of 32": ("mov.u32 %r4, 40; bar.sync 1, %r4;", "B002", "no multiple of 32"),
+    "a number beyond 15": ("add.u32 %r4, %r1, 10; bar.sync %r4, 64;", "B001", "executes a barrier beyond the 16 of its CTA"),
+    "a count that is no multiple of 32": ("mov.u32 %r4, 40; bar.sync 1, %r4;", "B002", "not a multiple of 32"),
     "threads part at one barrier": (
         "@%p2 bra A; bar.sync 0; bra.uni E; A: bar.sync 0; E: st.global.u32 [%rd2], %r1;",
         "C001",
@@ -107,7 +107,7 @@ def test_a_deadlock_names_every_group() -> None:
     assert ended == "deadlock"
     (found,) = [finding for finding in findings if finding.diagnostic.message.startswith("deadlock")]
     groups = found.witness["waiting"]
-    assert [(group["count"], group["for"]) for group in groups] == [(56, "barrier 0"), (8, "lanes 8..31 of its warp")]
+    assert [(group["count"], group["for"]) for group in groups] == [(56, "barrier 0"), (8, "lanes 8..31 of the warp")]
     assert "56 of 64 threads have reached barrier 0" in found.diagnostic.notes
 
 
