@@ -18,13 +18,16 @@ if TYPE_CHECKING:
     from attrs import frozen as frozen
 else:
 
-    def frozen(cls: type[Any] | None = None, *, eq: bool = True) -> Any:
-        """A class as from `attrs.frozen`, with slots. It may not use `super()` without arguments or `functools.cached_property`."""
-        return _slotted(attrs.frozen, eq, cls) if cls is not None else lambda one: _slotted(attrs.frozen, eq, one)
+    def frozen(cls: type[Any] | None = None, **options: bool) -> Any:
+        """A class as from `attrs.frozen`, with slots. It may not use `super()` without arguments or `functools.cached_property`.
 
-    def define(cls: type[Any] | None = None, *, eq: bool = True) -> Any:
+        The options are `eq` and `kw_only`.
+        """
+        return _slotted(attrs.frozen, cls, **options) if cls is not None else lambda one: _slotted(attrs.frozen, one, **options)
+
+    def define(cls: type[Any] | None = None, **options: bool) -> Any:
         """A class as from `attrs.define`, under the same conditions."""
-        return _slotted(attrs.define, eq, cls) if cls is not None else lambda one: _slotted(attrs.define, eq, one)
+        return _slotted(attrs.define, cls, **options) if cls is not None else lambda one: _slotted(attrs.define, one, **options)
 
 
 _CONSTRUCTION = ("__init__", "__attrs_attrs__", "__match_args__", "__getstate__", "__setstate__")
@@ -51,11 +54,11 @@ class _Pending:
         return found.__get__(instance, owner) if hasattr(found, "__get__") else found
 
 
-def _slotted(make: Callable[..., type[Any]], eq: bool, cls: type[Any]) -> type[Any]:
+def _slotted(make: Callable[..., type[Any]], cls: type[Any], *, eq: bool = True, kw_only: bool = False) -> type[Any]:
     """The class with slots for its fields, and with the methods that `make` generates, once they are needed."""
 
     def generate(names: tuple[str, ...], **options: bool) -> type[Any]:
-        generated = make(cls, **options).__dict__
+        generated = make(cls, kw_only=kw_only, **options).__dict__
         for name in names:
             if name in generated and name not in own:
                 setattr(made, name, generated[name])
@@ -65,7 +68,7 @@ def _slotted(make: Callable[..., type[Any]], eq: bool, cls: type[Any]) -> type[A
         return generate(_CONSTRUCTION, eq=False, repr=False)
 
     def constructor() -> type[Any]:
-        if not _is_plain(make, cls, fields):
+        if kw_only or not _is_plain(make, cls, fields):
             return construction()
         made.__init__ = _constructor(made, fields, own)
         return made

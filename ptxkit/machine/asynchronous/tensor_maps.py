@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 
 from ptxkit.frozen import frozen
@@ -58,7 +57,7 @@ def element_size(type: str) -> int:
     return 4 if type in (".u32", ".s32", ".f32", ".f32.ftz", ".tf32", ".tf32.ftz") else _SIZES[type]
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class TensorMap:
     """A tensor in global memory and the box that copies of it transfer, as a kernel argument of 128 bytes.
 
