@@ -24,6 +24,7 @@ from ptxkit.analyses.dynamic.by_contents import (
 from ptxkit.analyses.dynamic.by_shapes import (
     may_be_whole,
     with_as_many_as_counted,
+    with_clusters_of_one,
     with_ctas_along_one_axis,
     with_few_threads,
     with_fewer_ctas,
@@ -59,6 +60,7 @@ SIZES = "not shown with other sizes"
 CTAS = "not shown with fewer CTAs, and the kernel does not tell CTAs apart"
 ONE_AXIS = "not shown with several CTAs along one axis of the grid only: the host may launch as few"
 FAR_CTAS = "not shown with half as many CTAs: the host may launch as few"
+CLUSTERS = "not shown with clusters of one CTA, and the kernel does not say how many a cluster has"
 SHAPES = "not shown with a CTA of another shape, and the kernel does not say which it has"
 FEW_THREADS = "not shown with as few threads as the kernel tells apart"
 WRITERS = "the kernel does not say how many threads a CTA has: a larger CTA may have the thread that writes"
@@ -81,6 +83,7 @@ OF_THE_LAUNCH: tuple[Doubt, ...] = (
     (with_ctas_along_one_axis, ONE_AXIS),
     (with_half_the_ctas, FAR_CTAS),
     (can_be_resized, NOT_TRIED),
+    (with_clusters_of_one, CLUSTERS),
     (with_ones, SIZES),
     (with_one_iteration, SIZES),
     (with_whole_rows, SIZES),
