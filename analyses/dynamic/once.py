@@ -14,6 +14,7 @@ from ptxkit.analyses.execution.observing import Observer
 from ptxkit.analyses.execution.straying import BY_DESCRIPTOR, strayed_to
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.diagnostics import Severity
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.machine import Budget, Fault
 from ptxkit.machine.fault import RULES
@@ -42,7 +43,7 @@ LOCKSTEP = "lockstep"
 Seen = tuple[str, frozenset[int]]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Ran:
     """Result of a run. `fault` is what ended it; None if all threads ran to completion."""
 

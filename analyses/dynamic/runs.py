@@ -17,6 +17,7 @@ from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.launches import FEW, Sizes, example
 from ptxkit.analyses.inputs.outside import Outside, outside
 from ptxkit.analyses.inputs.shapes import Shape
+from ptxkit.frozen import frozen
 from ptxkit.machine.launching import shared_limit
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ GROWTH, MOST_GROWTH = 32, 1024
 """Factor by which arrays grow after a run leaves them, and the maximum over all such steps."""
 
 
-@attrs.frozen
+@frozen
 class Setting:
     """What decides a run besides its launch."""
 

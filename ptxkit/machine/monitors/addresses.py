@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from ptxkit.diagnostics import Severity
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous.arguments import named
 from ptxkit.machine.loading import size_of
@@ -53,7 +53,7 @@ ROWS, ROW = 8, 16
 """Rows of a matrix that ldmatrix loads, each at the address of one lane, and the size of a row in bytes."""
 
 
-@attrs.frozen
+@frozen
 class _Object:
     """The bytes `start` to `end` of a state space that an instruction may access, and their name."""
 
