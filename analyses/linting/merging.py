@@ -6,10 +6,9 @@ from collections.abc import Iterable
 
 import attrs
 
-from ptxkit.analyses.dynamic.findings import UNINITIALISED
 from ptxkit.analyses.framework.reporting import UNSURE_OF_BYTES
 from ptxkit.analyses.framework.rule import Rule
-from ptxkit.analyses.linting.running import Shown, is_executable
+from ptxkit.analyses.linting.running import UNINITIALISED, Shown, is_executable
 from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
 
 COUNTED_GROUPS = frozenset(("wait-before-commit", "wait-group-too-weak", "cpasync-overlap-in-group", "bulk-store-not-committed"))
