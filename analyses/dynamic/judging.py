@@ -53,6 +53,7 @@ from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.launches import Sizes
 from ptxkit.analyses.inputs.shapes import is_said
+from ptxkit.frozen import frozen
 from ptxkit.machine.findings import Finding
 
 SIZES = "not shown with other sizes"
@@ -109,7 +110,7 @@ OF_THE_REST: tuple[Doubt, ...] = (
 """Whether more threads or other contents of memory excuse it. Not asked of races that warp collectives order."""
 
 
-@attrs.frozen
+@frozen
 class Found:
     """A finding of a run, and what it depends on."""
 

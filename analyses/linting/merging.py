@@ -6,10 +6,9 @@ from collections.abc import Iterable
 
 import attrs
 
-from ptxkit.analyses.dynamic.findings import UNINITIALISED
 from ptxkit.analyses.framework.reporting import UNSURE_OF_BYTES
 from ptxkit.analyses.framework.rule import Rule
-from ptxkit.analyses.linting.running import Shown, is_executable
+from ptxkit.analyses.linting.running import UNINITIALISED, Shown, is_executable
 from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
 
 COUNTED_GROUPS = frozenset(("wait-before-commit", "wait-group-too-weak", "cpasync-overlap-in-group", "bulk-store-not-committed"))
@@ -159,13 +158,18 @@ def by_cause(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 
 def _explains(other: Diagnostic, one: Diagnostic) -> bool:
-    """Whether a finding need not be reported: a race that another rule also reports, or a read of unwritten bytes that the accesses before
-    it should have been ordered with."""
+    """Whether a finding need not be reported: a race that another rule also reports, or a read of bytes that have not been written yet,
+    since nothing orders it after the write. A weaker finding explains nothing."""
+    if ORDER.index(one.severity) < ORDER.index(other.severity):
+        return False
     if one.name in RACES:
         return other.name not in RACES and _lines(one) <= _lines(other)
-    if one.name != UNINITIALISED or ORDER.index(one.severity) < ORDER.index(other.severity):
-        return False
-    return bool(_conflict(other)) and other.function == one.function and not _lines(one).isdisjoint(_lines(other))
+    return (
+        one.name == UNINITIALISED
+        and bool(_conflict(other))
+        and other.function == one.function
+        and not _lines(one).isdisjoint(_lines(other))
+    )
 
 
 def _lines(one: Diagnostic) -> set[int]:

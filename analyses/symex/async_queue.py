@@ -59,7 +59,7 @@ from ptxkit.analyses.symbolic.values import Values, values
 from ptxkit.analyses.symex.async_groups import EMPTY, ITERATION, Operation, Queue, Trail
 from ptxkit.analyses.symex.path_condition import Choices, Model, conjuncts
 from ptxkit.analyses.symex.step import open_edges, outcomes, quiet_region
-from ptxkit.frozen import frozen
+from ptxkit.frozen import define, frozen
 
 MOST_ROUNDS = 12
 """Maximum number of iterations of a loop on one path."""
@@ -202,7 +202,7 @@ class Coverage:
     """By loop header, the maximum number of iterations on a path."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _State:
     block: int
     source: int

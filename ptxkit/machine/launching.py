@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
+from ptxkit.frozen import frozen
 from ptxkit.machine.fault import Fault
 from ptxkit.machine.groups import Lanes
 from ptxkit.machine.memory.heap import keep_freed_memory
@@ -60,7 +60,7 @@ _SHARED_LIMITS = {
 }
 
 
-@attrs.frozen
+@frozen
 class Budget:
     """Limits of a launch: instructions counted for each thread, and seconds of processor time; None means no limit.
 
@@ -74,7 +74,7 @@ class Budget:
     operations: int | None = None
 
 
-@attrs.frozen
+@frozen
 class Run:
     """Result of a launch. `output` is what the kernel printed, `findings` are those of the monitors."""
 

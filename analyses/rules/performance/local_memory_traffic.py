@@ -1,4 +1,4 @@
-"""L003 local-memory-traffic."""
+"""L003 local-memory-traffic, by request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""P004 generic-read-async-overwrite."""
+"""P004 generic-read-async-overwrite, by request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R002 dead-store."""
+"""R002 dead-store, by request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R005 missing-terminator."""
+"""R005 missing-terminator, by request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R009 redundant-conversion."""
+"""R009 redundant-conversion, by request."""
 
 from __future__ import annotations
 

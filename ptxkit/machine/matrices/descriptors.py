@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxkit.frozen import frozen
 from ptxkit.machine.values.distinct import distinct_numbers
 
 Array = NDArray[Any]
@@ -29,7 +29,7 @@ _WIDTHS = {"wgmma": {0: 16, 1: 128, 2: 64, 3: 32}, "tcgen05": {0: 16, 1: 128, 2:
 """Bytes of a line, by the swizzling mode of the descriptor."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Descriptor:
     """The fields of descriptors, one array element each; `width` is the swizzle width in bytes (16: none)."""
 

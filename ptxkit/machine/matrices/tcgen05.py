@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxkit.frozen import frozen
 from ptxkit.machine.matrices import sparsity
 from ptxkit.machine.matrices.elements import BITS, format_of, integers, scale_format
 from ptxkit.machine.matrices.products import Factor, adder, float_product, integer_product
@@ -28,7 +28,7 @@ _MULTIPLICANDS = {
 _RESULTS = {".kind::i8": {2: ".s32"}, ".kind::tf32": {1: ".f32"}}
 
 
-@attrs.frozen
+@frozen
 class Instruction:
     """An instruction descriptor, decoded for a kind. `k` is the depth of the product, doubled if A is sparse."""
 

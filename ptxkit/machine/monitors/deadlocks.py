@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import arguments
 from ptxkit.machine.asynchronous import mbarrier as objects
@@ -34,7 +35,7 @@ TOO_FEW: Rule = ("M005", "mbarrier-arrive-count")
 TOO_FEW_BYTES: Rule = ("M006", "expect-tx-vs-bytes")
 
 
-@attrs.frozen
+@frozen
 class Waiting:
     """Threads that wait for the same thing at the same instruction."""
 

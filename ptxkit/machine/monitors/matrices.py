@@ -16,6 +16,7 @@ import attrs
 import numpy as np
 
 from ptxkit.diagnostics import Diagnostic, Related, Severity
+from ptxkit.frozen import define
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.forms import Fragment
 from ptxkit.machine.findings import Finding, launch_as_json
@@ -50,7 +51,7 @@ RULES = {
 _MATRICES = {"a": "matrix A", "b": "matrix B", "c": "an accumulator"}
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Operation:
     """An operation in flight: for each thread its group, and how often the thread had waited when it started it."""
 

@@ -17,9 +17,9 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
+from ptxkit.frozen import define
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.interfaces import Races
 from ptxkit.machine.matrices.tensor_memory import CELL
@@ -54,7 +54,7 @@ def fenced_proxy(bound: Bound) -> str:
     return next((effect.removeprefix(EFFECT) for effect in bound.effects if effect.startswith(EFFECT)), "")
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Fence:
     """A fence by threads of a CTA, and what they knew, together and individually."""
 

@@ -23,10 +23,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from ptxkit.diagnostics import Severity
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.following import Plan, Undefined
 from ptxkit.machine.monitoring import Monitor
@@ -53,7 +53,7 @@ MOST = 250
 """Maximum number of distinguished origins."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Origin:
     """The origin of an undefined value: a register, bytes of memory, or a lane."""
 

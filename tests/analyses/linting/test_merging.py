@@ -144,6 +144,13 @@ def test_a_doubtful_conflict_explains_nothing() -> None:
     assert len(put_together([], [conflict("A003", 9, 3, severity="info"), unwritten])) == 2
 
 
+def test_a_note_hides_no_race() -> None:
+    race = finding("S003", 9, 3, severity="warning")
+
+    assert len(put_together([race, finding("P001", 9, 3, severity="info")], [])) == 2
+    assert [one[0] for one in put_together([race, finding("P001", 9, 3, severity="warning")], [])] == ["P001"]
+
+
 def test_who_has_exited_misses_barriers_and_collectives_alike() -> None:
     shown = [finding("C001", 177, severity="warning", exited=8), finding("C008", 240)]
 
