@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
-sys.path.insert(0, str(Path(__file__).parent))  # for `replaying` and `sampling`
+sys.path.insert(0, str(Path(__file__).parent))  # for `replaying`, `sampling` and `work`
 
 
 @pytest.fixture(autouse=True)

@@ -2,9 +2,9 @@
 
 A taint analysis. A value is *synthesized* if it was loaded from synthesized contents or computed from a synthesized value. The run records
 which loads read synthesized contents. From these, taint is propagated over the text, ignoring the order of execution: through registers,
-and through a whole state space once a synthesized value is stored to it. The result therefore covers every dependence that occurred in the
-run, and overapproximates it. (Comparing two runs with different contents would show only what happens to differ; a taint bit for each lane
-would slow down every operation of the machine.)
+from the arguments of calls to parameters and from results back, and through a whole state space once a synthesized value is stored to it.
+The result therefore covers every dependence that occurred in the run, and overapproximates it. (Comparing two runs with different contents
+would show only what happens to differ; a taint bit for each lane would slow down every operation of the machine.)
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from weakref import WeakKeyDictionary
 
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.code import Body, Site
+from ptxkit.machine.passing import Byte, Passed, accessed, formals, passed_as, taken
+from ptxkit.machine.plans import call_parts
 from ptxkit.operands import part
 from ptxkit.syntax import Address, Guard, Name, Number, Path, constant_value
 
@@ -100,6 +102,10 @@ def _is_shared(bound: Bound) -> bool:
     return writes or bool(bound.barrier)
 
 
+EVERY = frozenset((-1,))
+"""All bytes of a value that is passed."""
+
+
 class _Following:
     """Propagates taint from the instructions that read synthesized values first."""
 
@@ -110,36 +116,69 @@ class _Following:
         self.sources = sources
         self.made = {id(body): 0 for body in bodies}
         """Tainted registers of each function, as a bit set."""
+        self.bytes: set[Byte] = set()
+        """Tainted bytes of parameters."""
         self.spaces: set[str] = set()
-        self.calls = False
-        """Whether a tainted value is passed to a function, or selects the function to call."""
+        self.taken: set[int] = set().union(*[one.taken for own in facts.values() for one in own])
+        """The parameters whose address is taken: any access to `.param` through a register may refer to them."""
 
     def registers(self) -> dict[int, int]:
         """Tainted registers of each function, at the fixpoint."""
         before: object = None
-        while before != (now := (dict(self.made), len(self.spaces), self.calls)):
+        while before != (now := (dict(self.made), len(self.spaces), len(self.bytes))):
             before = now
             for body in self.bodies:
                 for one in self.facts[id(body)]:
-                    self._step(body, one)
+                    self._step(id(body), one)
         return self.made
 
-    def _step(self, body: Body, facts: _Facts) -> None:
-        key = id(body)
+    def _step(self, key: int, facts: _Facts) -> None:
         is_source = id(facts.site) in self.sources
-        is_made = bool((facts.reads | facts.guard) & self.made[key]) or is_source or bool(facts.loads & self.spaces)
-        if facts.is_call and is_source:
-            # an undefined function: only its results are tainted
-            self.spaces.add(RETURNED)
-        elif facts.is_call:
-            self.calls |= is_made
-            is_made |= self.calls
-        if self.calls:
-            for _, number in body.formals:
-                self.made[key] |= 1 << number
-        if is_made:
+        if facts.is_call:
+            self._pass(key, facts, is_source)
+        elif is_source or (facts.reads | facts.guard) & self.made[key] or facts.loads & self.spaces or self._is_loaded(facts):
             self.made[key] |= facts.writes
+            self.bytes |= facts.puts
             self.spaces |= frozenset() if self.direct else facts.stores
+
+    def _is_loaded(self, facts: _Facts) -> bool:
+        """Whether an instruction loads tainted bytes of parameters."""
+        if PARAMETERS in facts.loads and any(symbol in self.taken for symbol, *_ in self.bytes):
+            return True
+        return not self.bytes.isdisjoint(facts.gets) or (PARAMETERS in self.spaces and any(one[0] in self.taken for one in facts.gets))
+
+    def _pass(self, key: int, facts: _Facts, is_source: bool) -> None:
+        """A call: from arguments to parameters, and back from results. The results of an undefined function depend on its arguments, or are
+        synthesized."""
+        results, arguments = facts.results, facts.arguments
+        functions = self._called(facts)
+        for body in functions:
+            own = formals(body)
+            for given, formal in zip(arguments, own[len(results) :], strict=True):
+                self._put(id(body), formal, self._tainted(key, given))
+            for given, formal in zip(results, own, strict=False):
+                self._put(key, given, self._tainted(id(body), formal))
+        is_by_arguments = not functions and any(self._tainted(key, given) for given in arguments)
+        if is_source or is_by_arguments or (facts.guard | facts.where) & self.made[key]:
+            for given in results:
+                self._put(key, given, EVERY)
+
+    def _called(self, facts: _Facts) -> list[Body]:
+        """The functions that a call may enter: the one that it names, or all that were entered and take as many arguments."""
+        named = [body for body in self.bodies if body.function.header.name.text == facts.callee]
+        count = len(facts.results) + len(facts.arguments)
+        return [body for body in named or self.bodies[1:] if len(body.formals) == count and (named or not facts.is_named)]
+
+    def _tainted(self, key: int, one: Passed) -> frozenset[int]:
+        """The tainted bytes of a parameter, or of a register that is passed; for a register all or none."""
+        if one.registers & self.made[key]:
+            return EVERY
+        return frozenset([at for at in range(one.size) if (*one.variable, at) in self.bytes])
+
+    def _put(self, key: int, one: Passed, offsets: frozenset[int]) -> None:
+        if offsets:
+            self.made[key] |= one.registers
+            self.bytes.update([(*one.variable, at) for at in range(one.size) if at in offsets or offsets is EVERY])
 
 
 class _Facts:
@@ -152,7 +191,15 @@ class _Facts:
         self.guard = self.where = 0
         self.loads: frozenset[str] = frozenset()
         self.stores: frozenset[str] = frozenset()
-        self.is_call = self.matters = False
+        self.is_call = self.is_named = self.matters = False
+        self.callee = ""
+        self.results: list[Passed] = []
+        self.arguments: list[Passed] = []
+        """For a call: the function, whether the call names it, and what it passes."""
+        self.gets: frozenset[Byte] = frozenset()
+        self.puts: frozenset[Byte] = frozenset()
+        """The bytes of parameters that it loads and stores, by the name of the parameter."""
+        self.taken = taken(site)
         guard = site.instruction.guard
         if guard is not None:
             for number in body.registers_of(site.scope, guard):
@@ -160,6 +207,8 @@ class _Facts:
         if not isinstance(bound, Bound):
             return
         self.is_call = bound.flow == "call"
+        if self.is_call:
+            self._call(body)
         synchronizes = bool(bound.barrier or bound.converges is not None)
         self.matters = bool(bound.memory or bound.flow or bound.asynchronous or synchronizes)
         if bound.flow == "branch-indexed":
@@ -178,23 +227,28 @@ class _Facts:
         # the contents of an mbarrier are not data
         data = [one for one in bound.memory if one.operand not in names]
         read = [space for one in data if one.access != "write" for space in _spaces(bound, one.operand)]
-        # kernel parameters are never stored to
-        self.loads = frozenset(read) - ({RETURNED} if _is_of_a_parameter(body, site) else set())
+        self.loads = frozenset(read)
         self.stores = frozenset([space for one in data if one.access != "read" for space in _spaces(bound, one.operand)])
+        if bound.has(PARAMETERS) and (bytes_ := accessed(site)) is not None:
+            # a parameter of the kernel is never stored to
+            self.gets, self.puts = (bytes_, frozenset()) if self.loads else (frozenset(), bytes_)
+            self.loads -= {PARAMETERS}
+            self.stores -= {PARAMETERS}
+
+    def _call(self, body: Body) -> None:
+        """What a call passes, and the register that selects the function."""
+        parts = call_parts(self.site.instruction)
+        self.results = [passed_as(body, self.site, node) for node in parts.results]
+        self.arguments = [passed_as(body, self.site, node) for node in parts.arguments]
+        self.callee = parts.target.text
+        target = body.registers_of(self.site.scope, parts.target)
+        self.is_named = not target
+        for number in target:
+            self.where |= 1 << number
 
 
-def _is_of_a_parameter(body: Body, site: Site) -> bool:
-    """Whether the instruction accesses a parameter of the kernel by name."""
-    header = body.function.header
-    if not header.is_entry:
-        return False
-    names = {one.name for one in header.parameters}
-    found = [one.text for address in site.instruction.find(Address) for one in address.find(Name)]
-    return bool(names.intersection(found))
-
-
-RETURNED = ".param"
-"""State space in which functions return values that are not in registers."""
+PARAMETERS = ".param"
+"""The state space of parameters, which functions also return values in."""
 _ANY = (".global", ".shared", ".local", ".param")
 
 

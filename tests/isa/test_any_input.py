@@ -1,11 +1,11 @@
-"""Whatever is bound, binding answers: it raises nothing, and it is quick."""
+"""Whatever is bound, binding answers: it raises nothing, and takes little work."""
 
 from __future__ import annotations
 
 import random
-import time
 
 import pytest
+from work import calls
 
 from ptxkit.isa import shapes
 from ptxkit.isa.binding import Bound, bind, check_constants
@@ -83,7 +83,6 @@ def test_binding_always_answers(seed: int) -> None:
         "ld.\u00e9",
     ],
 )
-def test_strange_opcodes_take_little_of_the_processor(opcode: str) -> None:
-    start = time.process_time()
+def test_strange_opcodes_take_little_work(opcode: str) -> None:
     assert isinstance(bind(opcode, ()), Mismatch)
-    assert time.process_time() - start < 2
+    assert calls(lambda: bind(opcode, ())) < 200_000

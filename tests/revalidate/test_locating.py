@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from work import calls
 
 import ptxkit
 from ptxkit import Resources, Severity
@@ -113,21 +114,22 @@ def test_any_message_about_any_text_has_a_place(text: str, line: int, data: st.D
 
 
 @pytest.mark.parametrize("between", ["\n", " "], ids=["a line each", "all on one line"])
-def test_many_errors_take_time_that_grows_evenly(between: str) -> None:
-    count = 10_000
+def test_many_errors_take_work_that_grows_evenly(between: str) -> None:
+    """Four times the messages about four times the text: four times the work."""
     head = HEAD.replace("{", "{ .reg .u32 %r<3>;")
-    module = ptxkit.parse(head + between.join(f"  add.u32 %r1, %r2, %x{i};" for i in range(count)) + "\n}\n")
-    locator = Locator(module, None)
-    start = time.process_time()
 
-    for i in range(count):
-        line = i + 7 if between == "\n" else 7
-        unknown = locator.locate(Message(Severity.ERROR, f"Unknown symbol '%x{i}'", line))
-        mismatch = locator.locate(Message(Severity.ERROR, "Arguments mismatch for instruction 'add'", line))
-        assert unknown == mismatch
-        assert module.at(unknown.path).text == f"%x{i}"
+    def locate_all(count: int) -> None:
+        module = ptxkit.parse(head + between.join(f"  add.u32 %r1, %r2, %x{i};" for i in range(count)) + "\n}\n")
+        locator = Locator(module, None)
+        for i in range(count):
+            line = i + 7 if between == "\n" else 7
+            unknown = locator.locate(Message(Severity.ERROR, f"Unknown symbol '%x{i}'", line))
+            mismatch = locator.locate(Message(Severity.ERROR, "Arguments mismatch for instruction 'add'", line))
+            assert unknown == mismatch
+            assert module.at(unknown.path).text == f"%x{i}"
 
-    assert time.process_time() - start < 20
+    small, large = (calls(partial(locate_all, count)) for count in (1000, 4000))
+    assert large < 5 * small
 
 
 def test_messages() -> None:

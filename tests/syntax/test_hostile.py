@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-import time
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from work import calls
 
 from ptxkit.syntax import parse
 
@@ -32,15 +32,7 @@ def test_hostile_text(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(hostile.CASES))
-def test_time_grows_with_the_text(name: str) -> None:
-    """Four times the text takes at most a little more than four times the time."""
-
-    def seconds(size: int) -> float:
-        text = hostile.CASES[name](size)
-        start = time.process_time()
-        parse(text)
-        return time.process_time() - start
-
-    small = min(seconds(5000) for _ in range(2))
-    large = min(seconds(20_000) for _ in range(2))
-    assert large < 12 * small + 0.3
+def test_work_is_in_proportion_to_the_text(name: str) -> None:
+    """A few calls for each byte, where a call for each pair of statements would be hundreds."""
+    text = hostile.CASES[name](20_000)
+    assert calls(lambda: parse(text)) < 40 * len(text)

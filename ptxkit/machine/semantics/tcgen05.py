@@ -71,12 +71,12 @@ def _alloc(op: Operation) -> Semantics:
             one = lanes.subset(np.array([first]))
             memory = memories[lanes.cta[first]]
             if columns not in _ALLOCATIONS:
-                one.fault(None, f"tcgen05.alloc of {columns} columns: there must be 32, 64, 128, 256 or 512", "tensor memory")
+                one.fault(None, f"tcgen05.alloc of {columns} columns: the number must be 32, 64, 128, 256 or 512", "tensor memory")
             if not memory.permit:
                 one.fault(None, "tcgen05.alloc after tcgen05.relinquish_alloc_permit", "permit")
             at = memory.room(columns)
             if at < 0:
-                one.fault(None, f"tcgen05.alloc of {columns} columns: there are fewer", "tensor memory")
+                one.fault(None, f"tcgen05.alloc of {columns} columns: fewer are free in a row", "tensor memory")
             memory.taken[at] = columns
             memory.has_allocated = True
             memory.cells[:, at : at + columns] = tensor_memory.UNDEFINED
