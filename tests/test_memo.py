@@ -20,10 +20,13 @@ TEXT = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { .reg .u32 a;
 
 @pytest.fixture(autouse=True)
 def a_library_s_collector() -> Iterator[None]:
-    """As Python starts: a test of the command line may have run in this process, and that collects less often."""
+    """As Python starts: a test of the command line may have run in this process, and that collects less often. What earlier tests have
+    left is put aside, since collecting it takes longer than the test."""
     before = gc.get_threshold()
     gc.set_threshold(700, 10, 10)
+    gc.freeze()
     yield
+    gc.unfreeze()
     gc.set_threshold(*before)
 
 
