@@ -220,3 +220,11 @@ def test_a_wait_for_the_phase_before_the_first_needs_no_arrival(parity: int, is_
     body = PRODUCT + COMMIT.format("full") + wait("full", 0) + wait("empty", 1, parity)
 
     assert bool(findings(body, "T005")) == is_found
+
+
+def test_an_allocation_of_a_constant_size_that_there_is_not() -> None:
+    alloc = "mov.u32 %r2, {};\ntcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [turn], %r2;\n"
+    (one,) = findings(alloc.format(96), "T002")
+
+    assert one.message == "96 columns are allocated: there must be 32, 64, 128, 256 or 512"
+    assert not findings(alloc.format(128), "T002")
