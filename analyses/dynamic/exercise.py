@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from ptxkit.analyses.cfg.dominators import dominators
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.reachability import closure
 from ptxkit.analyses.dynamic.by_sizes import UNEVEN_CONTRAST
 from ptxkit.analyses.dynamic.case import RANDOM
 from ptxkit.analyses.dynamic.choosing import CONTRAST, Launched, first_valid
@@ -32,8 +35,8 @@ if TYPE_CHECKING:
 SECONDS = 60.0
 """Time limit for one kernel, all runs included, in seconds. Runs are bounded by a count of operations; this limit only matters on a busy
 machine."""
-ORDERS: tuple[str | int, ...] = (1, 2)
-"""Schedules to try if the order of threads may matter."""
+OTHER_ORDER = 1
+"""The schedule to try if the order of threads may matter."""
 FIRST = Sizes()
 UNEVEN = 7
 """A remainder for the last CTA."""
@@ -136,8 +139,10 @@ def exercise(
         attempt = Attempt(setting=Setting(schedule=OTHER_LEADER))
         found += attempt.found(runs, attempt.launch(runs, shape), doubt)
     is_over = ran.fault is None or ran.fault.kind in WAITS
-    if goes_on and is_over and not any(map(_is_sure, found)) and hands_over(routine):
-        found += _in_other_orders(runs, shape, doubt)
+    if goes_on and is_over and not any(map(_is_sure, found)) and _lacks_flags(routine, ran):
+        # flags are zero initially
+        attempt = Attempt(setting=Setting(ZEROS, OTHER_ORDER))
+        found += attempt.found(runs, attempt.launch(runs, shape), doubt)
     wrong = {id(one) for each in tried for one in each.wrong}
     unjudged = frozenset([one.diagnostic.span.line for each in tried for one in each.findings if id(one) not in wrong])
     is_complete = ran.fault is None and not runs.first_lines
@@ -170,7 +175,7 @@ def with_other_contents(routine: Routine, ran: Ran) -> Iterator[Attempt]:
 
     Real inputs may never make threads store to the same word, so of the first only unsynchronized read-modify-writes count.
     """
-    if _scatters(ran) or _gathers(ran):
+    if _scatters(ran) or _gathers(routine, ran):
         yield Attempt(setting=Setting(RANDOM), counts=_of_any_contents)
     if _may_diverge(routine, ran):
         yield Attempt(setting=Setting(NOISE), counts=lambda finding, ran: is_of(finding, DIVERGENCE))
@@ -181,22 +186,32 @@ def _of_any_contents(finding: Finding, ran: Ran) -> bool:
     return is_update(finding, ran) or is_read_of_owned(finding, ran) or is_of(finding, DIVERGENCE)
 
 
-def _in_other_orders(runs: Runs, shape: Shape, doubt: Doubting) -> tuple[Found, ...]:
-    """Findings under other schedules, for a kernel that inspects what other threads have written, such as flags. Flags are initially
-    zero."""
-    for schedule in ORDERS:
-        attempt = Attempt(setting=Setting(ZEROS, schedule))
-        found = attempt.found(runs, attempt.launch(runs, shape), doubt)
-        if found:
-            return found
-    return ()
+def _lacks_flags(routine: Routine, ran: Ran) -> bool:
+    """Whether a run may have missed something because flags in synthesized memory did not have the values that they have initially: threads
+    inspect some, and the run did not end or left instructions out."""
+    return hands_over(routine) and bool(ran.observer.flags) and (ran.fault is not None or not ran.observer.has_seen_all)
 
 
 def _may_diverge(routine: Routine, ran: Ran) -> bool:
-    """Whether threads that must execute something together branch on synthesized contents."""
-    if not needs(routine, "cta") and not needs(routine, "warp"):
-        return False
-    return any(isinstance(site.bound, Bound) and site.bound.form.mnemonic == "bra" for site in ran.depends)
+    """Whether synthesized contents decide if threads get to what they must execute together."""
+    return (needs(routine, "cta") or needs(routine, "warp")) and _decide(routine, ran, _is_together)
+
+
+def _decide(routine: Routine, ran: Ran, holds: Callable[[Bound], bool]) -> bool:
+    """Whether a branch by synthesized contents decides if an instruction for which something holds is executed."""
+    branches = {site.path for site in ran.depends if isinstance(site.bound, Bound) and site.bound.form.mnemonic == "bra"}
+    for of in reached(routine) if branches else ():
+        block_of, depends_on = control_flow(of).block_of, dominators(of).depends_on
+        blocks = {block_of[i] for i, _ in such(of, lambda bound: holds(bound) or bound.form.mnemonic == "call")}
+        deciding = closure({branch for block in blocks for branch in depends_on(block)}, depends_on)
+        if any(block_of[i] in deciding for i, _ in such(of, lambda bound: bound.form.mnemonic == "bra") if of.where(i) in branches):
+            return True
+    return False
+
+
+def _is_together(bound: Bound) -> bool:
+    """Whether threads must execute an instruction together."""
+    return bool(bound.barrier) or bound.converges is not None
 
 
 def _scatters(ran: Ran) -> bool:
@@ -208,16 +223,21 @@ def _scatters(ran: Ran) -> bool:
 
 def _stores_to_shared(bound: Any) -> bool:
     """Whether an instruction may write shared memory, also by a generic address."""
-    if not isinstance(bound, Bound) or bound.form.mnemonic not in ("st", *UPDATES):
-        return False
-    return not any(map(bound.has, (".global", ".local", ".param")))
+    return isinstance(bound, Bound) and bound.form.mnemonic in ("st", *UPDATES) and _is_shared(bound)
 
 
-def _gathers(ran: Ran) -> bool:
-    """Whether contents may decide which word of shared memory a thread reads, among words that threads write."""
+def _gathers(routine: Routine, ran: Ran) -> bool:
+    """Whether contents may decide which word of shared memory a thread reads, or whether it does, among words that threads write."""
     if not any(_stores_to_shared(bound) for body in ran.bodies for bound in body.forms):
         return False
-    return any(isinstance(site.bound, Bound) and site.bound.form.mnemonic in ("ld", "bra") for site in ran.depends)
+    reads = any(isinstance(site.bound, Bound) and site.bound.form.mnemonic == "ld" and _is_shared(site.bound) for site in ran.depends)
+    return reads or _decide(routine, ran, lambda bound: _is_together(bound) or _is_shared(bound))
+
+
+def _is_shared(bound: Bound) -> bool:
+    """Whether an instruction may access shared memory, also by a generic address."""
+    is_plain = bound.form.mnemonic in ("ld", "st", *UPDATES)
+    return bool(bound.memory) and not (is_plain and any(map(bound.has, (".global", ".local", ".param", ".const"))))
 
 
 def _has_arrays_of_its_own(routine: Routine) -> bool:
