@@ -139,7 +139,7 @@ def exercise(
         attempt = Attempt(setting=Setting(schedule=OTHER_LEADER))
         found += attempt.found(runs, attempt.launch(runs, shape), doubt)
     is_over = ran.fault is None or ran.fault.kind in WAITS
-    if goes_on and is_over and not any(map(_is_sure, found)) and _lacks_flags(routine, ran):
+    if goes_on and is_over and not any(map(_is_sure, found)) and _is_held_up(routine, ran):
         # flags are zero initially
         attempt = Attempt(setting=Setting(ZEROS, OTHER_ORDER))
         found += attempt.found(runs, attempt.launch(runs, shape), doubt)
@@ -186,10 +186,15 @@ def _of_any_contents(finding: Finding, ran: Ran) -> bool:
     return is_update(finding, ran) or is_read_of_owned(finding, ran) or is_of(finding, DIVERGENCE)
 
 
-def _lacks_flags(routine: Routine, ran: Ran) -> bool:
-    """Whether a run may have missed something because flags in synthesized memory did not have the values that they have initially: threads
-    inspect some, and the run did not end or left instructions out."""
-    return hands_over(routine) and bool(ran.observer.flags) and (ran.fault is not None or not ran.observer.has_seen_all)
+def _is_held_up(routine: Routine, ran: Ran) -> bool:
+    """Whether threads inspect what others have written, and a run may have missed something by that: flags in synthesized memory did not
+    have the values that they have initially, or threads waited until the end for something that the schedule never let happen."""
+    seen = ran.observer
+    if seen.flags:
+        misses = ran.fault is not None or not seen.has_seen_all
+    else:
+        misses = ran.fault is not None and not seen.has_seen_most
+    return misses and hands_over(routine)
 
 
 def _may_diverge(routine: Routine, ran: Ran) -> bool:

@@ -194,11 +194,16 @@ class Observer(Monitor):
 
     def _repeats_itself(self, patience: int) -> bool:
         """Whether most instructions have been executed, and none for the first time for long."""
-        return self._now > self._last + patience and len(self.seen) >= MOST * self._count()
+        return self._now > self._last + patience and self.has_seen_most
+
+    @property
+    def has_seen_most(self) -> bool:
+        """Whether most instructions that access memory or synchronize were executed, in the functions that were entered."""
+        return len(self.seen) >= MOST * self._count()
 
     @property
     def has_seen_all(self) -> bool:
-        """Whether all instructions that access memory or synchronize were executed, in the functions that were entered."""
+        """Whether all of them were executed."""
         return len(self.seen) >= self._count()
 
     def _count(self) -> int:
