@@ -12,17 +12,7 @@ from ptxkit.analyses.dynamic.runs import Runs, Setting
 from ptxkit.analyses.execution.findings import OF_LAUNCH, UNKNOWN
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.launches import FEW, Sizes, is_compared
-from ptxkit.analyses.inputs.shapes import (
-    AXES,
-    Shape,
-    distinguished,
-    fewest,
-    has_shared,
-    is_said,
-    may_have_other_dimensions,
-    read,
-    singled_out,
-)
+from ptxkit.analyses.inputs.shapes import AXES, Shape, distinguished, fewest, is_said, may_have_other_dimensions, read, singled_out
 from ptxkit.analyses.launch.launch import WARP
 
 MOST_LAUNCHES = 12
@@ -142,7 +132,7 @@ def _is_hidden_by_sizes(runs: Runs, shape: Shape, setting: Setting) -> bool:
     """Whether a synthesized block with several dimensions leaves an array once there are more elements. With few elements, a comparison
     may hide that this is not a block for the kernel."""
     x, y, z = shape.block
-    if y * z == 1 or x == 1 or is_said(runs.routine, shape.block) or not is_compared(runs.routine) or not has_shared(runs.routine):
+    if y * z == 1 or x == 1 or is_said(runs.routine, shape.block) or not is_compared(runs.routine):
         return False
     return runs.within(shape, CONTRAST, setting).outside == ".shared"
 

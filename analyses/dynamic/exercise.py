@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 SECONDS = 60.0
 """Time limit for one kernel, all runs included, in seconds. Runs are bounded by a count of operations; this limit only matters on a busy
 machine."""
-OTHER_ORDER = 1
-"""The schedule to try if the order of threads may matter."""
+ORDERS: tuple[str | int, ...] = (1, 2)
+"""Schedules to try if the order of threads may matter."""
 FIRST = Sizes()
 UNEVEN = 7
 """A remainder for the last CTA."""
@@ -140,9 +140,7 @@ def exercise(
         found += attempt.found(runs, attempt.launch(runs, shape), doubt)
     is_over = ran.fault is None or ran.fault.kind in WAITS
     if goes_on and is_over and not any(map(_is_sure, found)) and _is_held_up(routine, ran):
-        # flags are zero initially
-        attempt = Attempt(setting=Setting(ZEROS, OTHER_ORDER))
-        found += attempt.found(runs, attempt.launch(runs, shape), doubt)
+        found += _in_other_orders(runs, shape, doubt)
     wrong = {id(one) for each in tried for one in each.wrong}
     unjudged = frozenset([one.diagnostic.span.line for each in tried for one in each.findings if id(one) not in wrong])
     is_complete = ran.fault is None and not runs.first_lines
@@ -190,11 +188,17 @@ def _is_held_up(routine: Routine, ran: Ran) -> bool:
     """Whether threads inspect what others have written, and a run may have missed something by that: flags in synthesized memory did not
     have the values that they have initially, or threads waited until the end for something that the schedule never let happen."""
     seen = ran.observer
-    if seen.flags:
-        misses = ran.fault is not None or not seen.has_seen_all
-    else:
-        misses = ran.fault is not None and not seen.has_seen_most
-    return misses and hands_over(routine)
+    return hands_over(routine) and (bool(seen.flags) or (ran.fault is not None and not seen.has_seen_most))
+
+
+def _in_other_orders(runs: Runs, shape: Shape, doubt: Doubting) -> tuple[Found, ...]:
+    """Findings under other schedules. Flags are initially zero."""
+    for schedule in ORDERS:
+        attempt = Attempt(setting=Setting(ZEROS, schedule))
+        found = attempt.found(runs, attempt.launch(runs, shape), doubt)
+        if found:
+            return found
+    return ()
 
 
 def _may_diverge(routine: Routine, ran: Ran) -> bool:

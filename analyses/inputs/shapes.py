@@ -583,12 +583,6 @@ def shared_variables(routine: Routine) -> Iterator[Symbol]:
 
 
 @fact
-def has_shared(routine: Routine) -> bool:
-    """Whether a kernel uses shared memory."""
-    return has_dynamic_shared(routine) or next(shared_variables(routine), None) is not None
-
-
-@fact
 def has_dynamic_shared(routine: Routine) -> bool:
     """Whether a kernel uses shared memory of unspecified size: through a variable, or by addresses from 0 if the module has no shared
     variable."""
