@@ -310,8 +310,8 @@ def said(facts: Facts, families: tuple[str, ...], kernel: str) -> Said:
     told: Said = Counter()
     for one in merged(rules, found, shown(facts, rules, others)):
         if one.witness is not None and "launch" in one.witness:
-            # the same may show at other threads and addresses
-            told[one.severity is not Severity.INFO, one.rule, "", 0] += 1
+            # the same may show at other threads and addresses; one cause may come to explain more lines
+            told[one.severity is not Severity.INFO, one.rule, "", 0] += 1 + len(one.related)
             continue
         if one.severity is not Severity.INFO:
             told[True, one.rule, one.message, 0] += 1

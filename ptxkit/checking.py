@@ -189,7 +189,7 @@ def _problems_of(
             mnemonic = instruction.opcode.mnemonic
             if mnemonic not in unknown:
                 unknown.add(mnemonic)
-                known = f"the table has every instruction up to PTX {_spoken(MODELLED)}; this one is named once"
+                known = f"the instruction table is that of PTX {_spoken(MODELLED)}; further uses of this opcode are not reported"
                 yield Problem(bound.kind, (*path, first - 1), bound.message, (known,), doubtful=doubtful)
             return
         yield _mismatch(path, instruction, bound, first, doubtful)
@@ -198,7 +198,8 @@ def _problems_of(
     if wrong is not None:
         yield _mismatch(path, instruction, wrong, first, False)
     if not bound.form.modelled:
-        yield Problem("not-modelled", (*path, first - 1), f"`{bound.opcode}` is known by name only, nothing is checked about it")
+        message = f"`{bound.opcode}` is known by name only: its modifiers and operands are not checked"
+        yield Problem("not-modelled", (*path, first - 1), message)
         return
     yield from _availability(path, instruction, bound, binder, first)
 
@@ -276,7 +277,7 @@ def _too_low(path: Path, what: str, needed: Requirement, version: Version, targe
     if least is not None:
         return Problem("version-too-low", path, f"{what} needs .version {_spoken(least)} with {target}; the file says {_spoken(version)}")
     enough = " or ".join([f"{a.target} (from .version {_spoken(a.version)})" for a in needed.alternatives()])
-    return Problem("target-too-low", path, f"{what} needs {enough or 'no target that is known'}; the file says {target}")
+    return Problem("target-too-low", path, f"{what} needs {enough or 'no known target'}; the file says {target}")
 
 
 def _spoken(version: Version) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator
 
 from ptxkit.directives import availability, other_statements, plain_integer
 from ptxkit.isa.targets import Version
+from ptxkit.memo import expression
 from ptxkit.names import Names
 from ptxkit.problem import Problem
 from ptxkit.syntax import Data, File, Label, Loc, Module, Name, Number, Numbers, Path, Section, String, constant_value, nodes
@@ -16,7 +16,7 @@ _RANGES = {".b8": (-128, 255), ".b16": (-32768, 65535)}
 """The valid ranges. For wider types, ptxas truncates values that do not fit."""
 
 # Decimal numbers with many digits, and hexadecimal ones with more than two: all that may exceed a byte.
-_MAYBE_BEYOND_BYTE = re.compile(r"[0-9]{4}|[3-9][0-9]{2}|2[6-9][0-9]|25[6-9]|-[0-9]{3}|[xX][0-9a-fA-F]{3}")
+_MAYBE_BEYOND_BYTE = expression(r"[0-9]{4}|[3-9][0-9]{2}|2[6-9][0-9]|25[6-9]|-[0-9]{3}|[xX][0-9a-fA-F]{3}")
 
 
 def problems(module: Module, names: Names, version: Version | None, target: str | None) -> Iterator[Problem]:
@@ -54,7 +54,7 @@ def _file(path: Path, statement: File, files: dict[int, Path], version: Version 
         elif value >= 1 << 32 and j == 0:
             yield Problem("bad-debug-directive", (*path, j), f"`{child.text}` of `.file` is beyond 32 bits")
         elif j == 0 and value in files:
-            message = f"a second file of number {value}"
+            message = f"file number {value} is defined twice"
             yield Problem("bad-debug-directive", (*path, 0), message, related=((files[value], "the first one"),))
         elif j == 0:
             files[value] = (*path, 0)

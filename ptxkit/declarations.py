@@ -169,7 +169,7 @@ def _before_the_names(path: Path, declaration: Declaration, about: _About, at_mo
 
 def _name(path: Path, name: Name) -> Iterator[Problem]:
     if name.text in UNUSABLE:
-        yield Problem("unusable-name", path, f"`{name.text}` cannot be declared", ("the language gives it a meaning of its own",))
+        yield Problem("unusable-name", path, f"`{name.text}` cannot be declared", ("it is a predefined identifier",))
 
 
 def _specifiers(path: Path, declaration: Declaration | Parameter, is_parameter: bool) -> Iterator[Problem]:
@@ -214,7 +214,7 @@ def _space(path: Path, declaration: Declaration, space: str | None, about: _Abou
     elif at_module and space == ".param":
         yield Problem(kind, at, "`.param` outside of a function", ("parameters are declared in functions and their headers",))
     elif at_module and space in (".reg", ".local") and (version is None or version >= (3, 0)):
-        yield Problem(kind, at, f"`{space}` outside of a function", ("since PTX 3.0 it is declared in functions only",))
+        yield Problem(kind, at, f"`{space}` outside of a function", ("since PTX 3.0 it may be declared inside functions only",))
 
 
 def _type(path: Path, declaration: Declaration | Parameter, about: _About, use: str) -> Generator[Problem, None, Type | None]:

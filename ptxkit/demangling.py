@@ -10,19 +10,21 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from ptxkit.memo import expression
+
 LONGEST = 60
 """Maximum length of a name in a message; for longer names, template arguments are omitted."""
 
 LONGEST_TYPE = 32
 """Maximum length of a parameter type in a message; longer ones are omitted."""
 
-_MANGLED = re.compile(r"(?:_Z|_R)[\w$.]*\w")
-_WORD = re.compile(r"(?<![\w$.%])((?:_Z|_R)[\w$]+?)(?:_param_(\d+))?(?![\w$])")
-_QUOTED_PARAMETER = re.compile(r"(parameter )?`([A-Za-z_$][\w$]*)_param_(\d+)`")
-_BARE_PARAMETER = re.compile(r"(?<![\w$.%])([A-Za-z_$][\w$]*)_param_(\d+)(?![\w$])")
-_TAG = re.compile(r"\[abi:\w+\]")
-_INTERNAL = re.compile(r"_INTERNAL_\w+::")
-_LENGTH = re.compile(r"\d+")
+_MANGLED = expression(r"(?:_Z|_R)[\w$.]*\w")
+_WORD = expression(r"(?<![\w$.%])((?:_Z|_R)[\w$]+?)(?:_param_(\d+))?(?![\w$])")
+_QUOTED_PARAMETER = expression(r"(parameter )?`([A-Za-z_$][\w$]*)_param_(\d+)`")
+_BARE_PARAMETER = expression(r"(?<![\w$.%])([A-Za-z_$][\w$]*)_param_(\d+)(?![\w$])")
+_TAG = expression(r"\[abi:\w+\]")
+_INTERNAL = expression(r"_INTERNAL_\w+::")
+_LENGTH = expression(r"\d+")
 
 
 @functools.lru_cache(maxsize=4096)

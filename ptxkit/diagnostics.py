@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ import attrs
 
 from ptxkit.demangling import readable
 from ptxkit.frozen import frozen
+from ptxkit.memo import expression
 
 
 class Severity(enum.StrEnum):
@@ -23,12 +23,12 @@ class Severity(enum.StrEnum):
 
 LONGEST = 160
 """Maximum length of a message in characters, without its notes."""
-_CODE = re.compile("`([^`]*)`")
-_MODIFIERS = re.compile(
+_CODE = expression("`([^`]*)`")
+_MODIFIERS = expression(
     r"`([a-z]\w*(?:\.(?!shared|global|local|sync|aligned|param)\w+)*?)\.(?:shared|global|local|sync|param|\w+::)[\w.:]*`"
 )
-_CTA = re.compile(r" of CTA \(\d+,\d+,\d+\)")
-_LINE = re.compile(r" \(line \d+\)")
+_CTA = expression(r" of CTA \(\d+,\d+,\d+\)")
+_LINE = expression(r" \(line \d+\)")
 
 
 def brief(message: str) -> str:

@@ -91,7 +91,7 @@ def availability(path: Path, what: str, name: str, version: Version | None, targ
     least = directive.needs.version_for(target)
     if least is None:
         enough = " or ".join([f"{a.target} (from .version {spoken(a.version)})" for a in directive.needs.alternatives()])
-        yield Problem("target-too-low", path, f"{what} needs {enough or 'no target that is known'}; the file says {target}")
+        yield Problem("target-too-low", path, f"{what} needs {enough or 'no known target'}; the file says {target}")
     elif version < least and not _for_the_target_alone(directive, target, version):
         message = f"{what} needs .version {spoken(least)} with {target}; the file says {spoken(version)}"
         yield Problem("version-too-low", path, message)
@@ -183,7 +183,7 @@ def _version(path: Path, text: str) -> Iterator[Problem]:
     elif version > NEWEST:
         far = version[0] > NEWEST[0] + 1
         message = f"PTX version {spoken(version)} is not known"
-        yield Problem("bad-header", path, message, (f"the newest one that is known is {spoken(NEWEST)}",), doubtful=not far)
+        yield Problem("bad-header", path, message, (f"the newest known one is {spoken(NEWEST)}",), doubtful=not far)
 
 
 def _architecture(word: str) -> Architecture | None:
@@ -217,7 +217,7 @@ def _target(path: Path, statement: Node, version: Version | None) -> Iterator[Pr
         else:
             # A target newer than the table is likely to occur in a newer file.
             doubtful = version is not None and version > NEWEST and _looks_like_target(word)
-            yield Problem("bad-header", at, f"`{word}` is not a target that is known", _target_notes(word), doubtful=doubtful)
+            yield Problem("bad-header", at, f"`{word}` is not a known target", _target_notes(word), doubtful=doubtful)
 
 
 def _measured_earlier(known: Architecture, version: Version) -> bool:
@@ -237,8 +237,8 @@ def _target_notes(word: str) -> tuple[str, ...]:
     base = word.rstrip("af").replace("compute_", "sm_")
     if base in targets() and base != word:
         variants = [name for name in targets() if name.rstrip("af") == base]
-        return (f"there is {' and '.join(variants)}",)
-    return ("an architecture as sm_90 or sm_90a, or one of texmode_unified, texmode_independent, debug is expected",)
+        return (f"did you mean {' or '.join(variants)}?",)
+    return ("expected an architecture such as sm_90 or sm_90a, or one of texmode_unified, texmode_independent, debug",)
 
 
 def _address_size(path: Path, statement: Node, before: Node | None, module: Module, version: Version | None) -> Iterator[Problem]:

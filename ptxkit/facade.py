@@ -7,7 +7,6 @@ of it. A `Function` by itself lacks the declarations of its module, so a module 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ptxkit import files
 from ptxkit.demangling import matching, readable
 from ptxkit.diagnostics import Diagnostic, in_html
+from ptxkit.memo import expression
 from ptxkit.syntax import Container, Function, Module, parse
 
 if TYPE_CHECKING:
@@ -377,7 +377,7 @@ def _module(subject: object) -> Module:
     return parse(subject)
 
 
-_PATH = re.compile(r"[^\s;{}]+\.ptx")
+_PATH = expression(r"[^\s;{}]+\.ptx")
 
 
 def _of_file(path: str) -> Module:

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from ptxkit.memo import expression
+
 BINARY = (b"\x7f", b"\x50", b"!", b"M", b"d")
 """The first bytes of possible binary files; `ptxkit.binaries` examines them further."""
 
@@ -60,13 +62,13 @@ def why_not_ptx(text: str, path: str) -> str | None:
 
 
 _UTF_16 = tuple(decode(mark) for mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-_DIRECTIVE = re.compile(
+_DIRECTIVE = expression(
     r"^[ \t]*\.(?:version|target|address_size|visible|entry|func|weak|extern|global|const|reg|file|section)\b", re.MULTILINE
 )
-_STATEMENT = re.compile(r"\.(?:entry|func|reg|version|target|param)\b|^[ \t]*(?:@!?[%\w]+[ \t]+)?[a-z]\w*[.\w:]*[^;{}\n]*;", re.MULTILINE)
+_STATEMENT = expression(r"\.(?:entry|func|reg|version|target|param)\b|^[ \t]*(?:@!?[%\w]+[ \t]+)?[a-z]\w*[.\w:]*[^;{}\n]*;", re.MULTILINE)
 _CPP = frozenset((".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp"))
-_CPP_TEXT = re.compile(r"^[ \t]*#[ \t]*include\b|__global__|__device__", re.MULTILINE)
-_LLVM_TEXT = re.compile(r"^(?:target triple|define .*@.*\{)", re.MULTILINE)
+_CPP_TEXT = expression(r"^[ \t]*#[ \t]*include\b|__global__|__device__", re.MULTILINE)
+_LLVM_TEXT = expression(r"^(?:target triple|define .*@.*\{)", re.MULTILINE)
 
 
 def read_any(path: str) -> str:

@@ -8,12 +8,12 @@ may have fixes as well.
 from __future__ import annotations
 
 import bisect
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from ptxkit.diagnostics import Diagnostic, Edit, Fix, Severity
 from ptxkit.frozen import frozen
+from ptxkit.memo import expression
 from ptxkit.syntax import Declaration, Declarator, Index, Path
 
 Look = Callable[[str], Sequence[Diagnostic]]
@@ -22,9 +22,9 @@ Look = Callable[[str], Sequence[Diagnostic]]
 MOST_LOOKS = 60
 """Maximum number of times that a text is analyzed."""
 
-_COMMA_AFTER = re.compile(r"\s*,\s*")
-_BLANK = re.compile(r"[ \t\r]*\n")
-_COMMA_BEFORE = re.compile(r"\s*,\s*\Z")
+_COMMA_AFTER = expression(r"\s*,\s*")
+_BLANK = expression(r"[ \t\r]*\n")
+_COMMA_BEFORE = expression(r"\s*,\s*\Z")
 
 
 @frozen

@@ -6,10 +6,8 @@ the modifiers, tokens and comments are kept in their order.
 
 from __future__ import annotations
 
-import re
-
-import attrs
-
+from ptxkit.frozen import frozen
+from ptxkit.memo import expression
 from ptxkit.spacing import COMMENT, Spacer, has_comment
 from ptxkit.syntax import (
     Block,
@@ -57,7 +55,7 @@ def format_module(module: Module, width: int = WIDTH) -> str:
     return (text.replace("\n", "\r\n") if _has_carriage_returns(module) else text).replace(STAYS, "\n")
 
 
-_LINE_END = re.compile(r"[ \t\r\f\v]+(?=\n)")
+_LINE_END = expression(r"[ \t\r\f\v]+(?=\n)")
 
 
 def _has_carriage_returns(module: Module) -> bool:
@@ -69,7 +67,7 @@ def _has_carriage_returns(module: Module) -> bool:
     return False
 
 
-@attrs.frozen
+@frozen
 class _Comment:
     """A comment on its own lines."""
 
@@ -80,7 +78,7 @@ class _Comment:
     """Whether an empty line precedes it."""
 
 
-@attrs.frozen
+@frozen
 class _Between:
     """Comments and white space between two statements."""
 

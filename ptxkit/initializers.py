@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from ptxkit.directives import availability, plain_integer
 from ptxkit.isa.targets import Version
 from ptxkit.isa.types import Type, types
+from ptxkit.memo import expression
 from ptxkit.names import Kind, Names, Symbol, names_in
 from ptxkit.problem import Problem, short_text
 from ptxkit.syntax import (
@@ -37,8 +37,8 @@ MAX_DIMENSIONS = 64
 """Initial values of arrays with more dimensions are not checked: the lists would be nested as deeply."""
 
 # A table of eight or more numbers is one leaf (a tree of 100,000 numbers would be slow): these find floats and overflows in it.
-_FLOAT = re.compile(r"(?<![\w.])(?:0[fFdD][0-9a-fA-F]|[0-9]+(?:\.|[eE])|\.[0-9])")
-_LONG = re.compile(r"(?<![\w.])[0-9]{21}")
+_FLOAT = expression(r"(?<![\w.])(?:0[fFdD][0-9a-fA-F]|[0-9]+(?:\.|[eE])|\.[0-9])")
+_LONG = expression(r"(?<![\w.])[0-9]{21}")
 
 
 def initializer_problems(

@@ -1,13 +1,15 @@
-"""Caches of results for the last few objects, and pausing the garbage collector while large structures are built."""
+"""Caches of results for the last few objects, regular expressions that are compiled when they are first used, and pausing the garbage
+collector while large structures are built."""
 
 from __future__ import annotations
 
 import functools
 import gc
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -36,6 +38,23 @@ def per_object(function: Callable[[T], R]) -> Callable[[T], R]:
         return result
 
     return remembered
+
+
+def expression(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """A regular expression like `re.compile(pattern, flags)`, which is compiled when it is first used: most commands use few of them."""
+    return _Expression(pattern, flags)  # type: ignore[return-value]
+
+
+class _Expression:
+    """The attributes of a regular expression, each taken over from it when it is first read."""
+
+    def __init__(self, pattern: str, flags: int) -> None:
+        self._given = pattern, flags
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(re.compile(*self._given), name)
+        setattr(self, name, found)
+        return found
 
 
 MUCH = 10_000

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from itertools import chain, count
 from typing import Any
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.operands import is_predefined
 from ptxkit.scopes import DIGITS, Scope, Symbol
 from ptxkit.syntax import Apply, Name
@@ -32,7 +31,7 @@ stems: dict[int, str] = {}
 _next_stem = count()
 
 
-@attrs.frozen
+@frozen
 class Mentioned:
     """What the names in the instructions of a scope mean."""
 

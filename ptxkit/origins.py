@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import bisect
 import functools
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path as FilePath
 
 import attrs
 
 from ptxkit.diagnostics import Diagnostic, Origin
+from ptxkit.memo import expression
 from ptxkit.syntax import Block, File, Function, Index, Loc, Module, Node, Path
 
 SUFFIXES = frozenset(
@@ -22,7 +22,7 @@ LARGEST = 10_000_000
 """In bytes; larger files are not read."""
 
 
-_LIBRARY = re.compile(
+_LIBRARY = expression(
     r"(?:^|/)(?:usr/(?:include|lib)|usr/local/cuda[^/]*|targets/[^/]+/include|site-packages|dist-packages|nvidia/[^/]+/include|lib/gcc|c\+\+|cccl"
     r"|cub|thrust|libcudacxx|cuda/std|cuda/__\w+|cooperative_groups|cutlass|cute|crt)/"
     r"|(?:^|/)(?:cuda_\w+|cooperative_groups\w*|sm_\d+_\w+|device_\w*functions|math_functions|math_constants|vector_\w+|mma|pipeline"

@@ -122,10 +122,10 @@ def _alias(
             symbol = names.root.symbols.get(word)
             known = symbol is not None and symbol.kind is Kind.VARIABLE
             message = f"`{word}` is a variable" if known else f"no function `{word}` is declared before"
-            yield Problem(kind, (*path, k), message, ("an alias is between functions",) if known else ())
+            yield Problem(kind, (*path, k), message, ("an alias names a function",) if known else ())
         elif declared[0][1].is_entry:
             usable = False
-            yield Problem(kind, (*path, k), f"`{word}` is a kernel", ("an alias is between device functions",))
+            yield Problem(kind, (*path, k), f"`{word}` is a kernel", ("an alias names a device function",))
     if not usable:
         return
     given, aliased = functions[name], functions[of]

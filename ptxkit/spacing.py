@@ -5,10 +5,10 @@ Statements of one shape differ only in names and numbers, so the white space of 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from ptxkit.isa.binding import in_order
+from ptxkit.memo import expression
 from ptxkit.syntax import (
     Address,
     Apply,
@@ -40,13 +40,13 @@ from ptxkit.syntax import (
 )
 from ptxkit.wrapping import MAY_BREAK, STAYS, one_line
 
-COMMENT = re.compile(r"//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/")
+COMMENT = expression(r"//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/")
 
 _TIGHT = frozenset((Address, Apply, AttributeItem, Component, Datum, Declarator, Dimension, Element, Guard, Label, Pair, Range, Unary))
 """Nodes whose parts are not separated by blanks."""
 _SIGNED = frozenset((Address, Datum, Unary))
 _OPENING, _CLOSING = frozenset("([<{@!"), frozenset(",;)]>}")
-_TWO_SIGNS = re.compile(r"([-+!~])(?=\1)")
+_TWO_SIGNS = expression(r"([-+!~])(?=\1)")
 
 Item = str | type[Node]
 """An item of a template: a token, a comment, a required `\\n`, or a child, of which only the kind matters."""

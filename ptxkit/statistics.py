@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.names import Kind, Scope, Symbol, resolve
 from ptxkit.syntax import Function, Module
 
 SIZES = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
 
 
-@attrs.frozen
+@frozen
 class FunctionStatistics:
     """A function: `opcodes` counts complete opcodes, `registers` declared registers by type; the rest is in bytes."""
 
@@ -25,7 +24,7 @@ class FunctionStatistics:
     local_bytes: int
 
 
-@attrs.frozen
+@frozen
 class Statistics:
     """A file. `shared_bytes` counts module-level variables only; those of functions are counted there."""
 

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ptxkit.diagnostics import Diagnostic, Span
 from ptxkit.frozen import frozen
+from ptxkit.memo import expression
 from ptxkit.syntax import Block, Error, Function, Index, Label, Loc, Module, Node, Path, Section, Statement
 
 WORD = "ptxkit:"
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_MARK = re.compile(r"(?://|/\*)\s*ptxkit:\s*(?P<verb>[A-Za-z-]+)\s*(?:\[(?P<rules>[^\]\n]*)\])?")
+_COMMENT = expression(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_MARK = expression(r"(?://|/\*)\s*ptxkit:\s*(?P<verb>[A-Za-z-]+)\s*(?:\[(?P<rules>[^\]\n]*)\])?")
 _ASM_BEGINS, _ASM_ENDS = "begin inline asm", "end inline asm"
 
 

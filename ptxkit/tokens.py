@@ -6,11 +6,11 @@ import enum
 import re
 from collections.abc import Iterator, Sequence
 
-import attrs
-
 from ptxkit import names
+from ptxkit.frozen import frozen
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.types import is_type
+from ptxkit.memo import expression
 from ptxkit.names import Scope, resolve
 from ptxkit.syntax import (
     Block,
@@ -63,7 +63,7 @@ class Kind(enum.StrEnum):
     """Text that is not PTX."""
 
 
-@attrs.frozen
+@frozen
 class Token:
     """A piece of text; `start` counts characters from 0."""
 
@@ -79,8 +79,8 @@ _KINDS = {
     names.Kind.LABEL: Kind.LABEL,
     names.Kind.FUNCTION: Kind.FUNCTION,
 }
-_TRIVIA = re.compile(r"(?P<space>[ \t\r\n\f\v]+)|(?P<comment>//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/)")
-_NUMBERS = re.compile(r"(?P<space>\s+)|(?P<punctuation>,)|(?P<number>[^\s,]+)")
+_TRIVIA = expression(r"(?P<space>[ \t\r\n\f\v]+)|(?P<comment>//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/)")
+_NUMBERS = expression(r"(?P<space>\s+)|(?P<punctuation>,)|(?P<number>[^\s,]+)")
 
 Piece = tuple[Kind, str]
 

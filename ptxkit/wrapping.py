@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 
+from ptxkit.memo import expression
+
 MAY_BREAK, STAYS = "\ud800", "\ud801"
 """Marks for a blank at which a line may end (`\\n` marks a required end), and for a line end within a string; they do not occur in
 files."""
 
 _SPACE = " \t\r\f\v"
-_BRACKET = re.compile(r"[(\[{)\]}]")
-_OPAQUE = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/')
+_BRACKET = expression(r"[(\[{)\]}]")
+_OPAQUE = expression(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/')
 _CLOSING = frozenset(")]}")
 
 

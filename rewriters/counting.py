@@ -15,12 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import attrs
-
 from ptxkit.analyses.cfg.graph import BasicBlock, Via, control_flow
 from ptxkit.analyses.cfg.loops import loops
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.launch.launch import WARP
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import flow_of
 from ptxkit.rewriters.engine.edits import AddToModule, AtEntry, AtExits, Before, Declare
 from ptxkit.rewriters.engine.patterns import Site
@@ -46,7 +45,7 @@ OUTSIDE = -1
 NONE = -1
 
 
-@attrs.frozen
+@frozen
 class Edge:
     """An edge that control may take, between blocks or to the outside."""
 
@@ -56,7 +55,7 @@ class Edge:
     indices: tuple[int, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class Counter:
     """Where an edge is counted: before an instruction, under a guard, or for some indices of a `brx.idx`."""
 
@@ -319,7 +318,7 @@ def _count_in_registers(plan: Plan, routine: Routine, buffer: Buffer, counters: 
         plan.put(AtExits(routine, _flush(plan, buffer, _Kept(first, own, bits, entry), branches), converged=branches), whole=routine)
 
 
-@attrs.frozen
+@frozen
 class _Kept:
     """What a thread has counted when it leaves: the location of each count, by counter number in the function."""
 

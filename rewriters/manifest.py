@@ -23,6 +23,8 @@ from typing import Any, Literal
 import attrs
 import cattrs
 
+from ptxkit.frozen import frozen
+
 WORDS = 4
 """64-bit words of each region in the module's variable: address, rows of a copy, stride between copies in bytes, 0."""
 ALIGN = 128
@@ -31,7 +33,7 @@ Raw = bytes
 Shape = tuple[int, int, int]
 
 
-@attrs.frozen
+@frozen
 class ProbeSite:
     """An instruction or a basic block that a probe observes."""
 
@@ -56,7 +58,7 @@ class ProbeSite:
     """What the probe knows about it statically, such as the state space and the bytes of an access."""
 
 
-@attrs.frozen
+@frozen
 class RefusedSite:
     """A site at which a probe could not be inserted, and why. `instruction` is -1 if a whole function is left out."""
 
@@ -69,7 +71,7 @@ class RefusedSite:
     message: str
 
 
-@attrs.frozen
+@frozen
 class Region:
     """Rows in device memory. There may be several copies, to spread the additions of threads over addresses; their contents add up."""
 
@@ -85,7 +87,7 @@ class Region:
     """Bytes before the rows of each copy; in a ring, the first 8 count all rows that were to be written."""
 
 
-@attrs.frozen
+@frozen
 class ProbeUse:
     """A probe that was inserted: its regions, and what is needed to read them."""
 
@@ -96,7 +98,7 @@ class ProbeUse:
     """What its `decode` needs, in JSON types."""
 
 
-@attrs.frozen
+@frozen
 class Kernel:
     """An entry of the module with its parameters: name, type, offset and bytes of each."""
 
@@ -105,7 +107,7 @@ class Kernel:
     reqntid: tuple[int, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class Column:
     """A column of a table: one value for each row, and their unit as text (empty for plain numbers and names)."""
 
@@ -114,7 +116,7 @@ class Column:
     unit: str = ""
 
 
-@attrs.frozen
+@frozen
 class Table:
     """The results of a probe: `name` is unique among the tables of a manifest, `columns` have equal length."""
 
@@ -144,7 +146,7 @@ class Table:
         return [dict(zip(names, values, strict=True)) for values in zip(*[column.values for column in self.columns], strict=True)]
 
 
-@attrs.frozen
+@frozen
 class LaunchShape:
     """The shape of a launch, and the memory that the kernel may access (for the probe `bounds`), as pairs of address and bytes."""
 
@@ -162,7 +164,7 @@ class LaunchShape:
         return -(-math.prod(self.block) // 32)
 
 
-@attrs.frozen
+@frozen
 class ProbeManifest:
     """A description of what was inserted into a module."""
 
@@ -227,7 +229,7 @@ def _converter() -> cattrs.Converter:
     return converter
 
 
-@attrs.frozen
+@frozen
 class Placed:
     """A region at its location in the buffer of a launch."""
 
@@ -240,7 +242,7 @@ class Placed:
     """Stride between copies in bytes."""
 
 
-@attrs.frozen
+@frozen
 class Layout:
     """The buffer of a launch."""
 
@@ -287,7 +289,7 @@ class Layout:
         return tuple(tables)
 
 
-@attrs.frozen
+@frozen
 class Read:
     """The input of a probe's `decode`: its regions as read back, and its data in the manifest."""
 

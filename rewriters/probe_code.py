@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import attrs
-
 from ptxkit.analyses.cfg.graph import BasicBlock
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.memory.accesses import Access, accesses
+from ptxkit.frozen import frozen
 from ptxkit.isa.types import types
 from ptxkit.names import Kind
 from ptxkit.rewriters.engine.patterns import Site, pattern, select
@@ -133,7 +132,7 @@ def address(routine: Routine, i: int, operand: Node, to: str) -> str | None:
     return f"add.s32 {to}_l, {base.text}, {extra};\ncvt.u64.u32 {to}, {to}_l;" if known.bits == 32 else None
 
 
-@attrs.frozen
+@frozen
 class ThreadAccess:
     """A memory access of an instruction, as a probe sees it."""
 

@@ -22,6 +22,7 @@ import attrs
 import ptxkit.rewriters.probes
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.frozen import define, frozen
 from ptxkit.rewriters.engine.checking import new_errors
 from ptxkit.rewriters.engine.edits import AddToModule, Edit, apply
 from ptxkit.rewriters.engine.fresh import Fresh, fresh
@@ -43,7 +44,7 @@ MOST_BYTES = 8 << 20
 """Maximum bytes of all copies of a region."""
 
 
-@attrs.frozen
+@frozen
 class Chosen:
     """A probe with its options, as text."""
 
@@ -63,7 +64,7 @@ def chosen(text: str) -> Chosen:
     return Chosen(name.strip().replace("_", "-"), options)
 
 
-@attrs.frozen
+@frozen
 class ProbeKind:
     """An available probe: `block-counts` is the function `block_counts` of `rewriters/probes/block_counts.py`."""
 
@@ -115,7 +116,7 @@ def all_probes() -> dict[str, ProbeKind]:
 # --- what a probe says ------------------------------------------------------------------------------------------------------------
 
 
-@attrs.frozen
+@frozen
 class Buffer:
     """A region of the buffer, as code locates it."""
 
@@ -152,7 +153,7 @@ class Buffer:
         return f"ld{self.space}.u64 {to}, [{self.words}+{8 * number}];"
 
 
-@attrs.define
+@define
 class _Part:
     """An edit, its owner, and what fails with it: its site, or all that the probe does in its function."""
 
@@ -162,7 +163,7 @@ class _Part:
     whole: Routine | None
 
 
-@attrs.define
+@define
 class Plan:
     """The interface of a probe: the functions to instrument, and methods to request regions, sites and edits."""
 
@@ -216,7 +217,7 @@ class Plan:
         self.batch.refuse(self.number, routine, instruction, reason, message)
 
 
-@attrs.frozen
+@frozen
 class Instrumented:
     """An instrumented module, and how to read its results. `refusals` are in the manifest, too."""
 

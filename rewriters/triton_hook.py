@@ -19,9 +19,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import attrs
-
 import ptxkit
+from ptxkit.frozen import define, frozen
 from ptxkit.rewriters.engine.rewrite import Refused
 from ptxkit.rewriters.manifest import ProbeManifest, Table
 from ptxkit.rewriters.probing import Chosen, Instrumented, instrument
@@ -33,7 +32,7 @@ from ptxkit.rewriters.strip import strip
 WARP = 32
 
 
-@attrs.frozen
+@frozen
 class TritonResult:
     """The results of probes for all launches of a kernel with one shape."""
 
@@ -44,7 +43,7 @@ class TritonResult:
     tables: tuple[Table, ...]
 
 
-@attrs.define
+@define
 class _Launched:
     buffer: ProbeBuffer
     launches: int = 0

@@ -1,14 +1,19 @@
-"""The quicker way to make frozen classes gives what `attrs.frozen` gives."""
+"""Classes whose methods are generated later behave like those of `attrs`."""
 
 from __future__ import annotations
 
+import inspect
 import pickle
-from typing import Any
+import subprocess
+import sys
+import weakref
+from typing import Any, ClassVar
 
 import attrs
 import pytest
 
-from ptxkit.frozen import frozen
+from ptxkit.diagnostics import Span
+from ptxkit.frozen import define, frozen
 
 
 @frozen
@@ -68,3 +73,82 @@ def test_goes_to_other_processes() -> None:
     assert found == Own("a", (1,))
     assert found.note == 3
     assert attrs.evolve(found, name="b") == Own("b", (1,))
+
+
+def test_generated_when_first_used() -> None:
+    @frozen
+    class Unused:
+        name: str
+
+    assert type(Unused.__dict__["__init__"]).__name__ == "_Pending"
+    assert [field.name for field in attrs.fields(Unused)] == ["name"]
+    assert Unused.__dict__["__init__"] is type(Unused("a")).__init__
+    assert type(Unused.__dict__["__eq__"]).__name__ == "_Pending"
+    assert Unused("a") == Unused("a")
+    assert type(Unused.__dict__["__eq__"]).__name__ == "function"
+
+
+def test_signature_of_a_class_that_was_not_used() -> None:
+    @define
+    class Unused:
+        name: str
+        count: int = 3
+
+    assert str(inspect.signature(Unused)) == "(name: 'str', count: 'int' = 3) -> None"
+
+
+def test_inherited() -> None:
+    @frozen
+    class Base:
+        name: str
+        count: int = 1
+
+        @property
+        def twice(self) -> int:
+            return 2 * self.count
+
+    @frozen
+    class Derived(Base):
+        count: int = 2
+        more: tuple[int, ...] = ()
+
+    class Plain(Derived):
+        pass
+
+    assert Derived.__slots__ == ("more",)
+    assert (Derived("a").twice, Plain("a", 4).twice, Base("a").twice) == (4, 8, 2)
+    assert Derived("a", more=(1,)) == Derived("a", more=(1,))
+    assert Derived("a") != Base("a")
+    assert repr(Plain("a")) == "Plain(name='a', count=2, more=())".replace("Plain", Plain.__qualname__.rpartition(".")[2])
+    match Derived("a", 5):
+        case Base(name, count):
+            assert (name, count) == ("a", 5)
+    assert weakref.ref(Derived("a")) is not None
+
+
+def test_defined() -> None:
+    @define
+    class Counter:
+        shared: ClassVar[int] = 7
+        count: int = 0
+        seen: list[int] = attrs.field(factory=list)
+
+    one = Counter()
+    one.count += 1
+    one.seen.append(3)
+
+    assert one == Counter(1, [3])
+    assert Counter().seen == []
+    assert Counter.shared == 7
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(one)
+    with pytest.raises(AttributeError):
+        one.other = 1  # type: ignore[attr-defined]
+
+
+def test_read_by_a_process_that_made_no_object() -> None:
+    program = "import pickle, sys; print(pickle.loads(sys.stdin.buffer.read()))"
+    sent = Span(1, 2, 3, 4, 5, 6)
+    done = subprocess.run([sys.executable, "-c", program], input=pickle.dumps(sent), capture_output=True, check=True)
+
+    assert done.stdout.decode().strip() == repr(sent)

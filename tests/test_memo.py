@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 import ptxkit
 from ptxkit.machine.monitors.shadow import Shadow
-from ptxkit.memo import DUE, KEPT, collect_when_due, collector_paused
+from ptxkit.memo import DUE, KEPT, collect_when_due, collector_paused, expression
 from ptxkit.names import resolve
 
 TEXT = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { .reg .u32 a; mov.u32 a, 1; ret; }\n"
@@ -19,10 +20,13 @@ TEXT = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { .reg .u32 a;
 
 @pytest.fixture(autouse=True)
 def a_library_s_collector() -> Iterator[None]:
-    """As Python starts: a test of the command line may have run in this process, and that collects less often."""
+    """As Python starts: a test of the command line may have run in this process, and that collects less often. What earlier tests have
+    left is put aside, since collecting it takes longer than the test."""
     before = gc.get_threshold()
     gc.set_threshold(700, 10, 10)
+    gc.freeze()
     yield
+    gc.unfreeze()
     gc.set_threshold(*before)
 
 
@@ -91,3 +95,13 @@ def test_collecting_by_hand() -> None:
         many = gc.get_count()[0]
         collect_when_due()
         assert gc.get_count()[0] < many / 2
+
+
+def test_an_expression_is_compiled_when_it_is_used() -> None:
+    broken, word = expression("("), expression(r"\w+", re.ASCII)
+
+    assert word.findall("a b") == ["a", "b"]
+    assert (word.pattern, word.flags) == (r"\w+", re.ASCII)
+    assert vars(word)["findall"] == re.compile(r"\w+", re.ASCII).findall
+    with pytest.raises(re.error):
+        broken.match("(")

@@ -43,7 +43,7 @@ class Loop:
         return bool(self.blocks >> block & 1)
 
 
-@frozen(eq=False)
+@attrs.frozen(eq=False)
 class LoopForest:
     """All loops, outer before inner."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import attrs
-
+from ptxkit.frozen import frozen
+from ptxkit.memo import expression
 from ptxkit.names import Kind, Names, Scope, Symbol, resolve
 from ptxkit.syntax import (
     Block,
@@ -30,10 +30,10 @@ HOLE = "\0"
 Renameable = tuple[int, str]
 """A register or label: the `id` of its symbol, and its name, which for `%r<9>` identifies the member."""
 
-_SPACE = re.compile(r"\s+|//[^\n]*|/\*.*?\*/", re.S)
+_SPACE = expression(r"\s+|//[^\n]*|/\*.*?\*/", re.S)
 
 
-@attrs.frozen
+@frozen
 class Item:
     """An instruction, a label, a brace, or another statement of a body."""
 
@@ -47,7 +47,7 @@ class Item:
     """The operation of an instruction."""
 
 
-@attrs.frozen
+@frozen
 class Body:
     """The code of a function, and the declarations of its registers."""
 

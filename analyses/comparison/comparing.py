@@ -11,6 +11,7 @@ from ptxkit.analyses.comparison.alignment import Pair, align
 from ptxkit.analyses.comparison.canonical import Body, Item, Renameable, body, plain
 from ptxkit.analyses.comparison.correspondence import correspond, gaps
 from ptxkit.analyses.comparison.pairing import displaced, pairs, renamed
+from ptxkit.frozen import frozen
 from ptxkit.names import Symbol, resolve
 from ptxkit.statistics import FunctionStatistics, statistics, symbol_bytes
 from ptxkit.syntax import (
@@ -37,7 +38,7 @@ DEBUGGING = (Data, Empty, File, RawLine, Loc, Section, SectionHeader)
 """Module-level statements that do not affect what the module does."""
 
 
-@attrs.frozen
+@frozen
 class Line:
     """A location in a file: the line, from 1, and its text on one line."""
 
@@ -45,7 +46,7 @@ class Line:
     text: str
 
 
-@attrs.frozen
+@frozen
 class Change:
     """A difference: `before` is in the first module, `after` in the second."""
 
@@ -59,7 +60,7 @@ Counts = dict[str, tuple[int, int]]
 """The old and new count of each resource that changed."""
 
 
-@attrs.frozen
+@frozen
 class Changed:
     """A function that is in one module only, or differs. Resources are registers in use by type, and bytes of memory."""
 
@@ -74,7 +75,7 @@ class Changed:
     """The name in the first module, if it differs."""
 
 
-@attrs.frozen
+@frozen
 class Comparison:
     """The differences between two modules: at module level, and function by function."""
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 
-import attrs
-
 from ptxkit.analyses.comparison.alignment import Pair, align
 from ptxkit.analyses.comparison.canonical import Body, Item, Renameable
+from ptxkit.frozen import frozen
 
 ROUNDS = 4
 """Number of realignments with the elected registers."""
@@ -25,7 +24,7 @@ NEAR = 0.02
 """If an initial alignment leaves a smaller fraction of the code unequal, no other is tried."""
 
 
-@attrs.frozen
+@frozen
 class Correspondence:
     """The pairs of equal instructions, ascending in both, and the registers and labels of the second function by those of the first."""
 

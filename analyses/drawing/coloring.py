@@ -17,13 +17,14 @@ from ptxkit.analyses.registers.liveness import liveness
 from ptxkit.analyses.registers.pressure import pressure
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.analyses.uniformity.uniformity import uniformity
+from ptxkit.frozen import frozen
 
 
 class CannotDraw(Exception):
     """Why a picture cannot be drawn, with advice."""
 
 
-@attrs.frozen
+@frozen
 class Coloring:
     """Numbers to color by: `rows` by instruction (if empty, only blocks are colored), `blocks` by block."""
 

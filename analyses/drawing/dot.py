@@ -5,7 +5,6 @@ All names in the source are generated (`f0b12`); text from the PTX appears only 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import graphviz
@@ -15,6 +14,7 @@ from ptxkit.analyses.drawing.coloring import Coloring
 from ptxkit.analyses.drawing.palette import LIGHT
 from ptxkit.analyses.drawing.scene import Arrow, Box, Mark, Row, Scene, with_few_long_arrows
 from ptxkit.analyses.drawing.tokens import Class, short
+from ptxkit.memo import expression
 
 FONT = "DejaVu Sans Mono,Menlo,Consolas,Liberation Mono,monospace"
 """Monospaced fonts whose characters are 0.6 of their height wide: the picture fits with any of them."""
@@ -25,7 +25,7 @@ MANY = 400
 COLORS = {Via.FALL: "fall", Via.TAKEN: "taken", Via.NOT_TAKEN: "not-taken", Via.INDEXED: "indexed"}
 STYLES = {Via.FALL: "solid", Via.TAKEN: "solid", Via.NOT_TAKEN: "dashed", Via.INDEXED: "solid"}
 MARKS = {Mark.BARRIER: "barrier", Mark.TOGETHER: "together", Mark.EXIT: "exit"}
-_UNPRINTABLE = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_UNPRINTABLE = expression("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def escape(text: str) -> str:

@@ -18,13 +18,14 @@ from ptxkit.analyses.drawing.tokens import Class
 from ptxkit.analyses.registers.liveness import live_ranges
 from ptxkit.analyses.registers.pressure import pressure
 from ptxkit.analyses.registers.registers import registers
+from ptxkit.memo import expression
 from ptxkit.report.embedding import resource, script_json
 from ptxkit.syntax import Index
 
-_COLOR = re.compile("|".join(LIGHT.values()))
+_COLOR = expression("|".join(LIGHT.values()))
 _VARIABLE = {color: f"var(--{name})" for name, color in LIGHT.items()}
-_ANCHOR = re.compile(r'<g id="a_(f\d+i\d+_\d+)"><a [^>]*>(.*?)</a>\s*</g>', re.DOTALL)
-_STRIPPED = re.compile(r' (?:font-family|font-size|xml:space)="[^"]*"')
+_ANCHOR = expression(r'<g id="a_(f\d+i\d+_\d+)"><a [^>]*>(.*?)</a>\s*</g>', re.DOTALL)
+_STRIPPED = expression(r' (?:font-family|font-size|xml:space)="[^"]*"')
 
 
 def page(scenes: Sequence[Scene]) -> str:

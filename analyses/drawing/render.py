@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ptxkit.analyses.drawing.coloring import CannotDraw
 from ptxkit.analyses.drawing.dot import FONT
+from ptxkit.memo import expression
 
 SECONDS = 15.0
 """Time limit of a layout in seconds, before a simpler one is tried."""
@@ -77,7 +78,7 @@ def _run(using: str, text: str, format_: str, seconds: float) -> bytes:
     return polish(drawn).encode()
 
 
-_TEXT = re.compile("(<text [^>]*>)([^<]*)(</text>)")
+_TEXT = expression("(<text [^>]*>)([^<]*)(</text>)")
 
 
 def _of_one_byte(text: str) -> tuple[str, dict[int, str]]:
@@ -89,8 +90,8 @@ def _of_one_byte(text: str) -> tuple[str, dict[int, str]]:
     return text.translate({ord(letter): other for letter, other in pairs}), {ord(other): letter for letter, other in pairs}
 
 
-_RUN = re.compile(r'<text ((?:xml:space="preserve" )?)text-anchor="start" x="(-?[\d.]+)" y="(-?[\d.]+)" ([^>]*)>([^<]*)</text>')
-_ENTITY = re.compile(r"&[^;]+;")
+_RUN = expression(r'<text ((?:xml:space="preserve" )?)text-anchor="start" x="(-?[\d.]+)" y="(-?[\d.]+)" ([^>]*)>([^<]*)</text>')
+_ENTITY = expression(r"&[^;]+;")
 
 
 def polish(svg: str) -> str:

@@ -19,6 +19,7 @@ from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.demangling import readable
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.syntax import File, Instruction, Label, Loc, Module
 
@@ -39,7 +40,7 @@ class Mark(enum.StrEnum):
     EXIT = "exit"
 
 
-@attrs.frozen
+@frozen
 class Row:
     """A line in a box. `first` to `last` (inclusive) are its instructions: one, or several for a fold."""
 
@@ -57,7 +58,7 @@ class Row:
         return self.last - self.first + 1 if not self.tokens else 0
 
 
-@attrs.frozen
+@frozen
 class Box:
     """A node of the picture: instructions `start` to `end` (exclusive)."""
 
@@ -80,7 +81,7 @@ class Box:
         return f"B{self.block}"
 
 
-@attrs.frozen
+@frozen
 class Arrow:
     """An edge of the picture. A stub is drawn as an arrow to the name of its target, which is too distant for a line."""
 
@@ -95,7 +96,7 @@ class Arrow:
     is_stub: bool = False
 
 
-@attrs.frozen
+@frozen
 class Fold:
     """The number of rows that a long box keeps: at its head, at its tail, and of the marked ones in between."""
 
@@ -109,7 +110,7 @@ class Fold:
         return cls(14, 8, 8) if boxes <= 60 else cls(6, 4, 4) if boxes <= 300 else cls(3, 2, 2) if boxes <= 1000 else cls(1, 1, 1)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Scene:
     """A picture of one function."""
 
@@ -179,7 +180,7 @@ def scene(
     return Scene(routine, level, coloring, placed, arrows, forest.loops, tokenizer, sources, notes)
 
 
-@attrs.frozen
+@frozen
 class _Maker:
     routine: Routine
     flow: ControlFlow

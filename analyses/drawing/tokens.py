@@ -6,15 +6,15 @@ import enum
 import re
 from collections.abc import Iterable, Iterator
 
-import attrs
-
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.registers.registers import registers
+from ptxkit.frozen import frozen
 from ptxkit.isa.registers import special_register
+from ptxkit.memo import expression
 from ptxkit.names import Kind, Scope
 from ptxkit.syntax import Component, Group, Instruction, Name, Node, Number, Opcode, Vector
 
-COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+COMMENT = expression(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 MOST_ELEMENTS = 4
 """Maximum number of elements of a list in a picture; beyond that, those in the middle are omitted."""
 
@@ -33,7 +33,7 @@ class Class(enum.StrEnum):
     COMMENT = "comment"
 
 
-@attrs.frozen
+@frozen
 class Token:
     """A run of text. `variable` numbers the registers by name (a vector and its parts are one); -1 for anything else."""
 
@@ -42,7 +42,7 @@ class Token:
     variable: int = -1
 
 
-@attrs.frozen
+@frozen
 class Variable:
     """A register as written, with its numbers in the analyses: several for a vector."""
 

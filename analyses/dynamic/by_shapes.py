@@ -86,6 +86,13 @@ def _is_of_a_far_cta(finding: Finding) -> bool:
     return is_of(finding, ASYNCHRONY) and len(ctas) == 1 and ctas != {(0, 0, 0)}
 
 
+def with_clusters_of_one(case: Case, found: Findings) -> Findings:
+    """With clusters of a single CTA, if the kernel does not specify how many a cluster has."""
+    if case.shape.cluster is None or cluster_size(case.routine) is not None:
+        return found
+    return case.not_refuted(found, attrs.evolve(case.shape, cluster=(1, 1, 1)))
+
+
 def with_ctas_along_one_axis(case: Case, found: Findings) -> Findings:
     """With several CTAs along one axis of the grid only, for two writes by CTAs that differ along several: what one axis steps over is as
     long as there are CTAs along another, and the host may launch fewer of these."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import attrs
-
 from ptxkit.analyses.dynamic.findings import is_in, reads_unwritten
 from ptxkit.analyses.dynamic.once import Ran
 from ptxkit.analyses.dynamic.runs import Runs, Setting
@@ -14,6 +12,7 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.launches import FEW, Sizes, is_compared
 from ptxkit.analyses.inputs.shapes import AXES, Shape, distinguished, fewest, is_said, may_have_other_dimensions, read, singled_out
 from ptxkit.analyses.launch.launch import WARP
+from ptxkit.frozen import frozen
 
 MOST_LAUNCHES = 12
 """Maximum number of shapes that are tried."""
@@ -25,7 +24,7 @@ CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True, covers=True)
 """Other sizes, all different."""
 
 
-@attrs.frozen
+@frozen
 class Launched:
     """A run of a valid launch, and its shape."""
 

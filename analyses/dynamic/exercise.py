@@ -26,6 +26,7 @@ from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, is_compared
 from ptxkit.analyses.inputs.parameters import Role, parameters
 from ptxkit.analyses.inputs.shapes import Shape, meets_in_loops, needs, reached, shapes
 from ptxkit.analyses.registers.ssa import ssa
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ WAITS = frozenset(("budget", "deadlock"))
 """Kinds of faults of threads that wait for something that the contents of memory prevent."""
 
 
-@attrs.frozen
+@frozen
 class Exercised:
     """Result for one kernel. `example` is the launch that was executed, or None if none was valid."""
 
@@ -81,7 +82,7 @@ def _every(finding: Finding, ran: Ran) -> bool:
     return True
 
 
-@attrs.frozen
+@frozen
 class Attempt:
     """Another launch of the same shape, which may reveal more."""
 

@@ -24,6 +24,7 @@ from ptxkit.analyses.dynamic.by_contents import (
 from ptxkit.analyses.dynamic.by_shapes import (
     may_be_whole,
     with_as_many_as_counted,
+    with_clusters_of_one,
     with_ctas_along_one_axis,
     with_few_threads,
     with_fewer_ctas,
@@ -52,12 +53,14 @@ from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.launches import Sizes
 from ptxkit.analyses.inputs.shapes import is_said
+from ptxkit.frozen import frozen
 from ptxkit.machine.findings import Finding
 
 SIZES = "not shown with other sizes"
 CTAS = "not shown with fewer CTAs, and the kernel does not tell CTAs apart"
 ONE_AXIS = "not shown with several CTAs along one axis of the grid only: the host may launch as few"
 FAR_CTAS = "not shown with half as many CTAs: the host may launch as few"
+CLUSTERS = "not shown with clusters of one CTA, and the kernel does not say how many a cluster has"
 SHAPES = "not shown with a CTA of another shape, and the kernel does not say which it has"
 FEW_THREADS = "not shown with as few threads as the kernel tells apart"
 WRITERS = "the kernel does not say how many threads a CTA has: a larger CTA may have the thread that writes"
@@ -69,7 +72,7 @@ UNREAD = "no thread reads the stored value"
 NO_EFFECT = "the threads that read write no memory: what they read has no effect"
 OTHER_CONTENTS = "not shown with all synthesized contents of memory"
 EXITED = "hardware counts threads that have exited, and whether any has depends on synthesized contents of memory"
-CONTENTS = "what it does depends on contents of memory that were synthesized"
+CONTENTS = "what it does depends on synthesized contents of memory"
 LACKS_THREADS = "the launch reads shared memory that no thread has written: it may lack the threads of a launch by the host"
 
 Doubt = tuple[Question, str]
@@ -80,6 +83,7 @@ OF_THE_LAUNCH: tuple[Doubt, ...] = (
     (with_ctas_along_one_axis, ONE_AXIS),
     (with_half_the_ctas, FAR_CTAS),
     (can_be_resized, NOT_TRIED),
+    (with_clusters_of_one, CLUSTERS),
     (with_ones, SIZES),
     (with_one_iteration, SIZES),
     (with_whole_rows, SIZES),
@@ -106,7 +110,7 @@ OF_THE_REST: tuple[Doubt, ...] = (
 """Whether more threads or other contents of memory excuse it. Not asked of races that warp collectives order."""
 
 
-@attrs.frozen
+@frozen
 class Found:
     """A finding of a run, and what it depends on."""
 

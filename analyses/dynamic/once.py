@@ -14,13 +14,14 @@ from ptxkit.analyses.execution.observing import Observer
 from ptxkit.analyses.execution.straying import BY_DESCRIPTOR, strayed_to
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.diagnostics import Severity
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.machine import Budget, Fault
 from ptxkit.machine.fault import RULES
 from ptxkit.machine.matrices.products import rough_products
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import monitors_of
-from ptxkit.machine.monitors.addresses import OUTSIDE
+from ptxkit.machine.monitors.addresses import OUTSIDE, WRONG_SPACE
 from ptxkit.machine.monitors.deadlocks import CHANGE
 from ptxkit.machine.monitors.mbarriers import REUSED
 from ptxkit.machine.monitors.races import Races
@@ -42,7 +43,7 @@ LOCKSTEP = "lockstep"
 Seen = tuple[str, frozenset[int]]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Ran:
     """Result of a run. `fault` is what ended it; None if all threads ran to completion."""
 
@@ -117,12 +118,14 @@ class Ran:
 
     @property
     def outside(self) -> str:
-        """The state space that the run accessed out of bounds; empty if none."""
+        """The state space that the run accessed out of bounds; empty if none. An address of another state space leaves none."""
         for finding in self.findings:
             if finding.diagnostic.name == OUTSIDE[1]:
                 return "." + str(finding.witness.get("space", "")).partition("::")[0]
         fault = self.fault
-        return fault_space(fault) if fault is not None and fault.kind == "address" and " outside of " in fault.reason else ""
+        if fault is None or any(one.diagnostic.name == WRONG_SPACE[1] for one in self.findings):
+            return ""
+        return fault_space(fault) if fault.kind == "address" and " outside of " in fault.reason else ""
 
     @property
     def strayed_to(self) -> tuple[int, int] | None:

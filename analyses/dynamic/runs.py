@@ -17,6 +17,7 @@ from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.launches import FEW, Sizes, example
 from ptxkit.analyses.inputs.outside import Outside, outside
 from ptxkit.analyses.inputs.shapes import Shape
+from ptxkit.frozen import frozen
 from ptxkit.machine.launching import shared_limit
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ GROWTH, MOST_GROWTH = 32, 1024
 """Factor by which arrays grow after a run leaves them, and the maximum over all such steps."""
 
 
-@attrs.frozen
+@frozen
 class Setting:
     """What decides a run besides its launch."""
 
@@ -163,7 +164,8 @@ class Runs:
         ran = known.get(one) if known is not None else None
         lines = setting.lines if self._known is None else None
         key = one, contents, schedule, by_collectives, self.first_lines, tuple((zeroed or {}).items())
-        limit = max(LEAST, min(self._operations, self._left))
+        # whether a race is one on GPUs is found out even if nothing is left: all that came before would be in vain
+        limit = self._operations if by_collectives else max(LEAST, min(self._operations, self._left))
         for looked_at in (lines, None) if not also else ():
             before = self._ran.get((*key, looked_at))
             if before is not None and (not before.is_timed_out or limit <= before.limit):

@@ -7,7 +7,6 @@ columns. A lane may also broadcast it to its warp.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 
 from ptxkit.analyses.cfg.graph import control_flow
@@ -22,6 +21,7 @@ from ptxkit.analyses.uniformity.broadcasts import HandedOut, handed_out
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.forms import Memory
+from ptxkit.memo import expression
 from ptxkit.syntax import Guard
 
 ASYNC = "async"
@@ -49,7 +49,7 @@ N_BIT, M_BIT = 17, 24
 """First bits of the shape fields of an instruction descriptor: N in units of 8, M in units of 16."""
 EXAMPLE = 1 << 10
 """An arbitrary address."""
-_SHAPE = re.compile(r"\.?m(?P<m>\d+)n(?P<n>\d+)k\d+")
+_SHAPE = expression(r"\.?m(?P<m>\d+)n(?P<n>\d+)k\d+")
 
 
 @frozen(eq=False)

@@ -418,6 +418,6 @@ def witness(of: Program, access: RegisterAccess) -> list[tuple[int, str]]:
             before_end = position < len(route) - 1 or step.instruction < access.instruction
             if after_start and before_end and step.kind is Kind.EFFECT and step.effect is not None:
                 left = "all" if step.effect.leave is None else step.effect.leave
-                committed = UNCOMMITTED if access.is_open else f"up to {left} groups may stay in flight"
-                found.append((step.instruction, "committed here" if step.effect.action is Action.COMMIT else committed))
+                waited = UNCOMMITTED if access.is_open else f"this leaves up to {left} {'group' if left == 1 else 'groups'} in flight"
+                found.append((step.instruction, "committed here" if step.effect.action is Action.COMMIT else waited))
     return found

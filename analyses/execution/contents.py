@@ -15,6 +15,8 @@ from typing import Any
 
 import attrs
 
+from ptxkit.frozen import frozen
+
 HIGH = 1000
 """Exclusive upper bound of the integers in `random`."""
 _BELOW = {"random": HIGH, "small": 8, "flags": 2}
@@ -33,7 +35,7 @@ Part = tuple[int, int, int]
 """A part of an argument: index of the parameter, offset and size in bytes."""
 
 
-@attrs.frozen
+@frozen
 class Numbers:
     """Values for the scalar arguments that were not supplied: `other`, unless one of the fields below applies."""
 
@@ -65,7 +67,7 @@ class Numbers:
         return f"{self.other} ({more})" if more else str(self.other)
 
 
-@attrs.frozen
+@frozen
 class Contents:
     """One choice of everything that is synthesized: the contents of memory and the scalars (`numbers`)."""
 

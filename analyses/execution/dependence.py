@@ -13,9 +13,9 @@ from collections.abc import Mapping, Set
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ptxkit.analyses.execution.passing import Byte, Passed, accessed, formals, passed_as, taken
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.code import Body, Site
+from ptxkit.machine.passing import Byte, Passed, accessed, formals, passed_as, taken
 from ptxkit.machine.plans import call_parts
 from ptxkit.operands import part
 from ptxkit.syntax import Address, Guard, Name, Number, Path, constant_value

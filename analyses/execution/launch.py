@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import attrs
 
 from ptxkit.analyses.execution.contents import PARTS, ZEROS, Contents, Numbers, Part
+from ptxkit.frozen import frozen
 
 Shape = tuple[int, int, int]
 WORD = 8
@@ -32,7 +33,7 @@ Made = tuple[Any, tuple[tuple[int, int], ...]]
 """An argument as `Machine.launch` takes it, and the address ranges (start, end) of its synthesized memory."""
 
 
-@attrs.frozen
+@frozen
 class Given:
     """An argument that the user supplied. `make` returns it as `Machine.launch` takes it, a fresh one for each run."""
 
@@ -48,7 +49,7 @@ class Given:
         return self.make(), ()
 
 
-@attrs.frozen
+@frozen
 class Image:
     """A synthesized texture or surface, and the offset of its handle in the parameter."""
 
@@ -65,7 +66,7 @@ class Image:
         return bytes(made.encode(_Of(machine)))
 
 
-@attrs.frozen
+@frozen
 class MadeUp:
     """An argument of `size` bytes that the user did not supply: a scalar, a pointer, or a structure of both.
 
@@ -178,7 +179,7 @@ def _as_bytes(number: int, size: int) -> bytes:
     return min(number, (1 << size * 8 - 1) - 1).to_bytes(size, "little")
 
 
-@attrs.frozen
+@frozen
 class Variable:
     """A variable of the module that the host may have written before the launch, and its synthesized value."""
 
@@ -197,7 +198,7 @@ class Variable:
         return ((address, address + self.made_up.size),), own
 
 
-@attrs.frozen
+@frozen
 class Held:
     """Contents of a variable of the module that the user supplied, from byte `offset` on. `make` returns the bytes."""
 
@@ -212,7 +213,7 @@ class Held:
         return address, address + len(data)
 
 
-@attrs.frozen
+@frozen
 class _Of:
     machine: Any
 
@@ -228,7 +229,7 @@ class Argument(Protocol):
         """The argument for a run on `machine`."""
 
 
-@attrs.frozen
+@frozen
 class Launch:
     """A launch of a kernel. `arguments` are in the order of the parameters; `shared` is the size of dynamic shared memory in bytes."""
 

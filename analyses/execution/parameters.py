@@ -13,6 +13,7 @@ from ptxkit.analyses.memory.accesses import Access, accesses, size_of
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
 from ptxkit.machine.loading import declarator_of
@@ -27,7 +28,7 @@ LEAST_ROOM = 1 << 20
 """Least size of a synthesized buffer in bytes."""
 
 
-@attrs.frozen
+@frozen
 class Parameter:
     """A parameter of a kernel, or a variable that the host may have written: its PTX name, its size in bytes, and the offsets of
     pointers, handles and function addresses in it."""

@@ -13,6 +13,7 @@ from ptxkit.analyses.execution.findings import UNKNOWN, are_about, is_about, is_
 from ptxkit.analyses.execution.launch import Launch
 from ptxkit.analyses.execution.observing import Observer
 from ptxkit.diagnostics import Severity
+from ptxkit.frozen import frozen
 
 if TYPE_CHECKING:
     from ptxkit.machine.fault import Fault
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ptxkit.syntax import Path
 
 
-@attrs.frozen
+@frozen
 class Ran:
     """One run. `fault` is what ended it; None if all threads ran to completion."""
 
@@ -40,7 +41,7 @@ class Ran:
         return self.fault is not None and self.fault.kind == "budget"
 
 
-@attrs.frozen
+@frozen
 class Shown:
     """A finding, with the schedule and contents of the first run that showed it."""
 
@@ -57,7 +58,7 @@ class Shown:
     """The kinds of contents for which it appears with the first scalars; empty if there was no time to try all contents."""
 
 
-@attrs.frozen
+@frozen
 class Executed:
     """Result of all runs of a launch."""
 
@@ -128,7 +129,7 @@ class Executed:
         return self.fault is None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Attempt:
     """All runs with one choice of scalars."""
 

@@ -6,13 +6,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.execution.launch import Launch
 from ptxkit.analyses.execution.observing import Observer
 from ptxkit.analyses.execution.standing import Classes
 from ptxkit.analyses.execution.unknown import UnknownFunctions
+from ptxkit.frozen import frozen
 
 if TYPE_CHECKING:
     from ptxkit.machine import Budget, Fault
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from ptxkit.machine.loading import Code
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Once:
     """Result of one run. `fault` is what ended it; None if all threads ran to completion."""
 

@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from ptxkit.frozen import frozen
 from ptxkit.machine.fault import Stop
 
 Array = np.ndarray[Any, Any]
@@ -164,7 +165,7 @@ def divided(classes: Classes, apart: frozenset[int], ctas: int) -> Classes | Non
     return found if apart and all(found) and len(found) <= min(MOST, max(1, ctas // PER_CLASS)) else None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Class:
     """The lanes of one class among lanes that execute together: their positions (None: all lanes), how many there are of each of `ctas`
     CTAs, and whether the first of these is the representative."""
@@ -187,7 +188,7 @@ class _Class:
         return np.arange(count) if self.others is None else self.others[:count]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Group:
     """Lanes that execute together, by class."""
 

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from ptxkit.frozen import define
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import mbarrier
 from ptxkit.machine.asynchronous.arguments import located, named, order
@@ -23,7 +24,7 @@ TENSOR_MAP = 128
 """Size of a tensor map in bytes."""
 
 
-@attrs.define
+@define
 class Phase:
     """One phase of an mbarrier: expect-tx bytes, number of boxes that arrive by address of their tensor, and bytes from other copies."""
 

@@ -35,7 +35,7 @@ def lint(
     a rule is a bug of ptxkit and propagates.
     """
     facts = facts if facts is not None else Facts(module, target, version)
-    rules = select() if rules is None else tuple(rules)
+    rules = select(text=facts.index.text) if rules is None else tuple(rules)
     with collector_paused():
         found = find(facts, rules) if find is not None else [diagnostic for rule in rules for diagnostic in rule.check(facts)]
         facts.forget()

@@ -44,7 +44,7 @@ def found_reports(
             where if finding.child is None else (*where, finding.child),
             finding.message,
             *finding.notes,
-            *([f"the same is true {lines(facts, routine, finding.others)}"] if finding.others else []),
+            *([f"the same holds {lines(facts, routine, finding.others)}"] if finding.others else []),
             related=[(routine.where(i), what) for i, what in finding.steps],
             severity=severity or _severity(rule, finding),
             fix=fix(facts, routine, finding.instruction) if fix is not None else None,

@@ -12,7 +12,7 @@ import pkgutil
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 
@@ -199,68 +199,99 @@ def in_module(example: str) -> str:
 
 LINE = 200
 """Maximum length in characters of the first line of a rule's file."""
+BY_REQUEST = ", by request"
+"""What this line says of a rule that is not on by default."""
 
 
 @functools.cache
-def _headings() -> dict[str, tuple[str, str]]:
-    """Names and modules of the rules by id, sorted, taken from the first lines of their files so that most need not be imported."""
+def _folders() -> dict[str, tuple[str, ...]]:
+    """The folders of rules, as packages, and their `WORDS`: without any of them in its text, a module has no finding of these rules."""
     package = importlib.import_module("ptxkit.analyses.rules")
+    names = [f"{package.__name__}.{info.name}" for info in pkgutil.iter_modules(package.__path__) if info.ispkg]
+    return {name: getattr(importlib.import_module(name), "WORDS", ()) for name in names}
+
+
+def _folders_for(text: str) -> frozenset[str]:
+    """The folders with rules that may report something in a module with this text. Comments about rules concern all of them."""
+    if suppressions.WORD in text:
+        return frozenset(_folders())
+    return frozenset([name for name, words in _folders().items() if not words or any(map(text.__contains__, words))])
+
+
+class _Heading(NamedTuple):
+    """What the first line of a rule's file says: `R002 dead-store`, and `by request` if it is not on by default."""
+
+    id: str
+    name: str
+    module: str
+    default: bool
+
+
+@functools.cache
+def _headings_in(folder: str) -> tuple[_Heading, ...]:
+    """The first lines of the files in a folder of rules, by which most rules need not be imported."""
     found = []
-    for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        if not info.ispkg and not info.name.rpartition(".")[2].startswith("_"):
+    for info in pkgutil.iter_modules(importlib.import_module(folder).__path__, f"{folder}."):
+        if not info.name.rpartition(".")[2].startswith("_"):
             # the annotation of the finder lacks the method that finds by name alone
             loader: Any = info.module_finder.find_spec(info.name, None).loader  # type: ignore[union-attr]
             path = loader.get_filename(info.name)
             begins = loader.get_data(path)[:LINE].decode(errors="replace") if path.endswith(".py") else ""
             source = begins or f'"""{importlib.import_module(info.name).__doc__}'
             rule_id, name = source.lstrip('"').split(maxsplit=2)[:2]
-            found.append((rule_id, (name.strip('".:'), info.name)))
-    rules = dict(sorted(found))
-    for what, values in (("id", [rule_id for rule_id, _ in found]), ("name", [name for _, (name, _) in found])):
-        if len(set(values)) != len(values):
-            raise ValueError(f"two rules have the same {what}: {sorted(v for v in values if values.count(v) > 1)[0]}")
-    return rules
+            found.append(_Heading(rule_id, name.strip('".:,'), info.name, BY_REQUEST not in source.partition("\n")[0]))
+    return tuple(found)
 
 
 @functools.cache
-def _rule(rule_id: str) -> Rule:
-    rule: Rule = importlib.import_module(_headings()[rule_id][1]).RULE
+def _headings(folders: frozenset[str] | None = None) -> tuple[_Heading, ...]:
+    """The headings of the rules in some or all folders, by id."""
+    found = [heading for folder in (_folders() if folders is None else folders) for heading in _headings_in(folder)]
+    for what, values in (("id", [one.id for one in found]), ("name", [one.name for one in found])):
+        if len(set(values)) != len(values):
+            raise ValueError(f"two rules have the same {what}: {sorted(v for v in values if values.count(v) > 1)[0]}")
+    return tuple(sorted(found))
+
+
+@functools.cache
+def _rule(module: str) -> Rule:
+    rule: Rule = importlib.import_module(module).RULE
     return rule
 
 
 def all_rules() -> tuple[Rule, ...]:
     """Every rule in the folders of `analyses/rules/`, by id. Raises ValueError if two have the same id or name."""
-    return tuple(map(_rule, _headings()))
+    return tuple([_rule(one.module) for one in _headings()])
 
 
 def _nearest(word: str) -> str:
     """A suggestion for a word that names no rule."""
     import difflib
 
-    near = difflib.get_close_matches(word, [word for rule_id, (name, _) in _headings().items() for word in (rule_id, name)], 3)
+    near = difflib.get_close_matches(word, [word for one in _headings() for word in (one.id, one.name)], 3)
     return f": did you mean {' or '.join(near)}?" if near else "; `ptxkit rules` lists them"
 
 
-def select(wanted: Iterable[str] = (), unwanted: Iterable[str] = ()) -> tuple[Rule, ...]:
+def select(wanted: Iterable[str] = (), unwanted: Iterable[str] = (), text: str | None = None) -> tuple[Rule, ...]:
     """The rules that a selection names: ids, names, family letters or `ALL`. An empty selection means those on by default.
 
-    Raises ValueError for a word that names no rule.
+    With the `text` of a module, rules are left out that find nothing in it, since it has none of the words that they need: they are not
+    imported. Raises ValueError for a word that names no rule.
     """
-    return _selected(tuple(wanted), tuple(unwanted))
+    return _selected(tuple(wanted), tuple(unwanted), None if text is None else _folders_for(text))
 
 
 @functools.lru_cache(maxsize=256)
-def _selected(wanted: tuple[str, ...], unwanted: tuple[str, ...]) -> tuple[Rule, ...]:
+def _selected(wanted: tuple[str, ...], unwanted: tuple[str, ...], folders: frozenset[str] | None) -> tuple[Rule, ...]:
     for word in (*wanted, *unwanted):
-        if not any(_names(word, rule_id) for rule_id in _headings()):
+        if not any(names_rule(word, one.id, one.name) for one in _headings()):
             raise ValueError(f"no rule is called {word!r}{_nearest(word)}")
-    chosen = [rule_id for rule_id in _headings() if any(_names(word, rule_id) for word in wanted) or not wanted]
-    rules = [_rule(rule_id) for rule_id in chosen if not any(_names(word, rule_id) for word in unwanted)]
-    return tuple([rule for rule in rules if wanted or rule.default])
-
-
-def _names(word: str, rule_id: str) -> bool:
-    return names_rule(word, rule_id, _headings()[rule_id][0])
+    chosen = []
+    for one in _headings(folders):
+        is_wanted = any(names_rule(word, one.id, one.name) for word in wanted) if wanted else one.default
+        if is_wanted and not any(names_rule(word, one.id, one.name) for word in unwanted):
+            chosen.append(_rule(one.module))
+    return tuple(chosen)
 
 
 def names_rule(word: str, rule_id: str, name: str) -> bool:

@@ -20,6 +20,7 @@ from ptxkit.analyses.linting.linting import lint
 from ptxkit.analyses.linting.running import Shown, is_executable
 from ptxkit.analyses.verify.verdict import REFUTED, VERIFIED, Verdict, is_wrong, verify
 from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.frozen import frozen
 from ptxkit.origins import with_origins
 from ptxkit.revalidation import Outcome, Resources, revalidate
 from ptxkit.revalidation import Verdict as Compiled
@@ -57,7 +58,7 @@ DECISIVE = (Certainty.REFUSED, Certainty.SHOWN, Certainty.PROVED)
 """The certainties that reject a module."""
 
 
-@attrs.frozen
+@frozen
 class Finding:
     """A finding, its certainty, and its source: `check`, `lint`, `verify`, or the name of a compiler."""
 
@@ -70,7 +71,7 @@ class Finding:
         return {"certainty": self.certainty.value, "by": self.by, **self.diagnostic.as_json()}
 
 
-@attrs.frozen
+@frozen
 class Reason:
     """Why a module is undecided: what is missing, for which kernel (None: for none), where (line 0: nowhere), and how to supply it."""
 
@@ -80,7 +81,7 @@ class Reason:
     example: str = ""
 
 
-@attrs.frozen
+@frozen
 class Step:
     """A step, and why it was skipped (empty if it was not)."""
 
@@ -89,7 +90,7 @@ class Step:
     skipped: str = ""
 
 
-@attrs.frozen
+@frozen
 class Launched:
     """A given launch, with its verdict from `verify`."""
 
@@ -99,7 +100,7 @@ class Launched:
     verdict: Verdict
 
 
-@attrs.frozen
+@frozen
 class Gate:
     """The verdict on a module."""
 

@@ -61,7 +61,8 @@ class Sizes:
     empty: bool = False
     """Loop bounds and other scalars are 0, except divisors: a problem with no elements."""
     of_block: int = 0
-    """Not 0: every scalar, loop bounds included, is this many times the number of threads along the longest side of the block."""
+    """Not 0: every scalar, loop bounds included, is this many times the number of threads along the longest side of the block; if it is
+    several times that, then as often as it takes for each loop to iterate twice."""
     drawn: int = 0
     """Not 0: a seed. Each scalar that is no loop bound is a random number of its own, from half to four times what it would be. So their
     relations to each other are arbitrary."""
@@ -74,13 +75,19 @@ Fits = Mapping[MapName, Fit]
 def made(routine: Routine, shape: Shape, sizes: Sizes, fits: Fits) -> Example:
     """The launch with this shape, scalars of these sizes, and the given boxes."""
     usual = max([grid * block for grid, block in zip(shape.grid, shape.block, strict=True)])
-    longest = sizes.of_block * max(shape.block) or sizes.scale * usual
+    longest = _of_block(routine, shape, sizes.of_block) if sizes.of_block else sizes.scale * usual
     numbers = [longest << n % 3 if sizes.differ else longest for n in range(len(parameters(routine)))]
     given = zip(parameters(routine), numbers, strict=True)
     least = covering(routine, shape) if sizes.covers else {}
     arguments = tuple([(one.name, _argument(routine, one, number, usual, sizes, least, fits)) for one, number in given])
     shared = DYNAMIC_SHARED if has_dynamic_shared(routine) else 0
     return Example(routine.name, shape.grid, shape.block, arguments, shape.cluster, shared)
+
+
+def _of_block(routine: Routine, shape: Shape, times: int) -> int:
+    number = times * max(shape.block)
+    steps = [slot.width for one in parameters(routine) for slot in one.slots if slot.role is Role.COUNT] if times > 1 else []
+    return number * max([1, *(-(-2 * step // number) for step in steps)])
 
 
 def _argument(

@@ -12,6 +12,8 @@ from ptxkit.analyses.symbolic.terms import Term, walk
 from ptxkit.analyses.symbolic.values import values
 
 _OF_BITS = frozenset(("and", "or", "xor", "shl", "shr.u", "shr.s"))
+_SIGN = -1, 0
+"""Bounds of a value that keeps all bits of another or none, as its sign bit is copied to every position."""
 _INDICES = frozenset(("%tid", "%laneid", "%warpid", "%ctaid", "%clusterid", "%cluster_ctaid", "%cluster_ctarank"))
 
 
@@ -19,11 +21,17 @@ _INDICES = frozenset(("%tid", "%laneid", "%warpid", "%ctaid", "%clusterid", "%cl
 def chooses_bits(routine: Routine) -> bool:
     """Whether a parameter selects the bits of a thread or CTA index on which an address or branch depends. With synthesized values, threads
     would share addresses that are meant to be distinct, and use unaligned ones."""
-    return any(_chooses(of, part) for of in reached(routine) for part in _through_loops(of, (*addresses(of), *conditions(of))))
+    return any(
+        _chooses(of, part) and (terms is not conditions or part.operator != "or")  # whether two numbers both fit in 32 bits
+        for of in reached(routine)
+        for terms in (addresses, conditions)
+        for part in _through_loops(of, terms(of))
+    )
 
 
 def _chooses(routine: Routine, term: Term) -> bool:
-    if term.operator not in _OF_BITS or len(term.args) != 2:
+    """Whether one operand comes from a parameter and the other from an index."""
+    if term.operator not in _OF_BITS or len(term.args) != 2 or term.width == 1 or any(one.signed_bounds == _SIGN for one in term.args):
         return False
     made_of = [{_kind_of(part) for part in _through_loops(routine, (one,)) if part.is_leaf} for one in term.args]
     return any("parameter" in one and "index" not in one and "index" in other for one, other in (made_of, made_of[::-1]))

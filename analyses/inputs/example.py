@@ -11,6 +11,7 @@ import attrs
 
 from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.execution.launch import Launch
+from ptxkit.frozen import frozen
 from ptxkit.isa.types import types
 
 MapName = tuple[str, int, int]
@@ -20,7 +21,7 @@ Range = tuple[int, int]
 """First address of a buffer, and the address after its last byte."""
 
 
-@attrs.frozen
+@frozen
 class Number:
     """A scalar of a PTX type."""
 
@@ -48,7 +49,7 @@ class Number:
         return min(int(self.value), (1 << 8 * self.size - 1) - 1).to_bytes(self.size, "little")
 
 
-@attrs.frozen
+@frozen
 class Array:
     """A pointer to `count` elements of a PTX type.
 
@@ -80,7 +81,7 @@ class Array:
         return int(buffer.address).to_bytes(8, "little")
 
 
-@attrs.frozen
+@frozen
 class Map:
     """A tensor map for a tensor of this shape, whose copies transfer `box`. Both have the fastest-varying dimension last."""
 
@@ -108,7 +109,7 @@ class Map:
         return bytes(made_map.encoded(buffer.address))
 
 
-@attrs.frozen
+@frozen
 class Maps:
     """A pointer to tensor maps, by offset. Maps at other offsets repeat the one before."""
 
@@ -137,7 +138,7 @@ class Maps:
         return int(buffer.address).to_bytes(8, "little")
 
 
-@attrs.frozen
+@frozen
 class Image:
     """A texture or surface of floats with this many dimensions."""
 
@@ -153,14 +154,14 @@ class Image:
         return bytes(image.encode(_Machine(machine)))
 
 
-@attrs.frozen
+@frozen
 class _Machine:
     """What `encode` of an image needs."""
 
     machine: Any
 
 
-@attrs.frozen
+@frozen
 class Structure:
     """A parameter with several parts at their offsets; its other bytes are zero."""
 
@@ -205,7 +206,7 @@ def _within_reason(size: int) -> None:
     from ptxkit.machine import Fault
 
     if size > MOST_BYTES:
-        raise Fault("memory", f"an array of {size} bytes was synthesized: that is more than a run may have")
+        raise Fault("memory", f"an array of {size} bytes was synthesized: that is more than a run may use")
 
 
 def _elements(type: str, count: int, contents: Contents, seed: int) -> Any:
@@ -238,7 +239,7 @@ def _drawn(type: str, count: int, contents: Contents, seed: int) -> Any:
     return draw.integers(0, HIGH, count * max(1, size // 8), dtype)
 
 
-@attrs.frozen
+@frozen
 class Example:
     """An example launch of a kernel; only the directives of the kernel constrain it."""
 
@@ -272,7 +273,7 @@ class Example:
         return Launch(self.kernel, self.grid, self.block, made, self.cluster, self.shared)
 
 
-@attrs.frozen
+@frozen
 class _Passed:
     """An argument in the form that `execution.launch.Launch` takes."""
 

@@ -104,7 +104,7 @@ def _fitted(routine: Routine, code: Code, shape: Shape) -> Fits:
     return Fits(found, {**found, **others}, is_sure)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Ran:
     """What a run showed. `has_left`: it accessed global memory out of bounds."""
 

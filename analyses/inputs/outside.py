@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.example import Example, Range
+from ptxkit.frozen import frozen
 
 if TYPE_CHECKING:
     from ptxkit.machine import Fault
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Outside:
     """How a launch with the usual contents and schedule ended."""
 

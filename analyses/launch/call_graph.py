@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
+import attrs
+
 from ptxkit.analyses.cfg.dominators import components
 from ptxkit.analyses.cfg.graph import callees, calls
 from ptxkit.analyses.cfg.reachability import closure
@@ -30,7 +32,7 @@ class Call:
     """Whether functions not named here may be called too."""
 
 
-@frozen(eq=False)
+@attrs.frozen(eq=False)
 class CallGraph:
     """The functions of a module and their calls."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -13,9 +12,10 @@ import attrs
 from ptxkit.analyses.linting.parts import Part, extent
 from ptxkit.diagnostics import Diagnostic, Span
 from ptxkit.frozen import frozen
+from ptxkit.memo import expression
 from ptxkit.syntax import Index
 
-_LINES = re.compile(r"\blines?\b")
+_LINES = expression(r"\blines?\b")
 
 
 @frozen

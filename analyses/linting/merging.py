@@ -8,11 +8,13 @@ import attrs
 
 from ptxkit.analyses.framework.reporting import UNSURE_OF_BYTES
 from ptxkit.analyses.framework.rule import Rule
-from ptxkit.analyses.linting.running import Shown, is_executable
+from ptxkit.analyses.linting.running import UNINITIALISED, Shown, is_executable
 from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
 
 COUNTED_GROUPS = frozenset(("wait-before-commit", "wait-group-too-weak", "cpasync-overlap-in-group", "bulk-store-not-committed"))
 """Rules about copies that a wait does not cover, given how it counts groups. One wrong count or missing commit explains all of them."""
+VALUES = "R"
+"""The family of rules about registers and names, of which each has a finding of its own."""
 EXITED = "exit-before-warp-collective"
 """The rule about threads that miss a warp-level operation because they have exited."""
 
@@ -31,7 +33,8 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
     unjudged = frozenset().union(*[one.unjudged for one in shown])
     complete = frozenset().union(*[one.functions for one in shown if one.is_complete])
     matched: dict[int, list[Diagnostic]] = {}
-    found = []
+    found: list[Diagnostic] = []
+    unmatched: list[Diagnostic] = []
     for one in argued:
         if one.rule not in executable:
             found.append(one)
@@ -43,14 +46,16 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
             is_executed = one.function in complete or one.span.line in executed
             is_whole = one.function in complete and one.span.line in executed and one.name in RELEASES
             is_refuted = (is_whole or (is_executed and _is_of_an_access(one))) and one.span.line not in unjudged
-            found.append(attrs.evolve(one, severity=Severity.INFO if is_refuted else Severity.WARNING))
+            unmatched.append(attrs.evolve(one, severity=Severity.INFO if is_refuted else Severity.WARNING))
         elif _is_of_an_access(one) and one.severity is Severity.WARNING and one.span.line in executed:
-            found.append(attrs.evolve(one, severity=Severity.INFO))
+            unmatched.append(attrs.evolve(one, severity=Severity.INFO))
         else:
-            found.append(one)
+            unmatched.append(one)
     kept = [n for n in range(len(causes)) if n < len(sure) or n in matched]
     explained = [_explained(causes[n], matched.get(n, [])) for n in kept]
-    return found + _without_consequences(explained, frozenset([i for i, n in enumerate(kept) if n in matched]))
+    own = [one for one in unmatched if one.rule[0] == VALUES]
+    ordered = by_cause([one for one in unmatched if one.rule[0] != VALUES])
+    return found + own + ordered + _without_consequences(explained, frozenset([i for i, n in enumerate(kept) if n in matched]))
 
 
 ACCESSES = frozenset(("misaligned-access", "out-of-bounds-access", "smem-race", "implicit-warp-synchrony"))
@@ -85,7 +90,7 @@ def _explained(shown: Diagnostic, argued: list[Diagnostic]) -> Diagnostic:
     shown = attrs.evolve(shown, severity=severity, notes=tuple(notes))
     if named is None:
         return shown
-    related = _distinct(named.span, [*named.related, Related(shown.span, "it shows here", shown.origin), *shown.related])
+    related = _distinct(named.span, [*named.related, Related(shown.span, "the execution shows it here", shown.origin), *shown.related])
     return attrs.evolve(shown, rule=named.rule, name=named.name, span=named.span, origin=named.origin, related=related, fix=named.fix)
 
 
@@ -134,8 +139,8 @@ def by_cause(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Merges findings with a common cause, such as one missing barrier or fence, into one with the other locations related.
 
     Findings of one rule have a common cause if they share a location, in the PTX or in the source program; so do all findings about one
-    warp-level operation, about one count of groups, and about threads that have exited. Races in one variable of shared memory have, too:
-    all copies of an unrolled loop race if a barrier is missing there.
+    warp-level operation, about one count of groups, and about threads that have exited. Accesses to one variable of shared memory that
+    nothing orders have, too: all copies of an unrolled loop conflict if a barrier or a fence is missing there.
     """
     groups: list[tuple[set[tuple[str, int]], list[Diagnostic]]] = []
     for one in findings:
@@ -149,11 +154,34 @@ def by_cause(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
         together[1].append(one)
         groups.append(together)
     found = [_as_one(members) for _, members in groups]
-    reported = [locations for locations, members in groups if members[0].name not in RACES]
-    # a race that another rule also reports is not repeated
-    return [
-        one for one, (locations, _) in zip(found, groups, strict=True) if one.name not in RACES or not _is_reported(locations, reported)
-    ]
+    return [one for one in found if not any(_explains(other, one) for other in found)]
+
+
+def _explains(other: Diagnostic, one: Diagnostic) -> bool:
+    """Whether a finding need not be reported: a race that another rule also reports, or a read of bytes that have not been written yet,
+    since nothing orders it after the write. A weaker finding explains nothing."""
+    if ORDER.index(one.severity) < ORDER.index(other.severity):
+        return False
+    if one.name in RACES:
+        return other.name not in RACES and _lines(one) <= _lines(other)
+    return (
+        one.name == UNINITIALISED
+        and bool(_conflict(other))
+        and other.function == one.function
+        and not _lines(one).isdisjoint(_lines(other))
+    )
+
+
+def _lines(one: Diagnostic) -> set[int]:
+    return {span.line for span in (one.span, *[related.span for related in one.related])}
+
+
+def _conflict(one: Diagnostic) -> str:
+    """The variable of shared memory that a finding is about, if it is about two accesses to it that nothing orders."""
+    witness = one.witness or {}
+    kinds = [access["kind"] for access in witness.get("accesses", ())]
+    is_one = len(kinds) == 2 and {"read", "write", "update"}.issuperset(kinds) and str(witness.get("space")).startswith("shared")
+    return str(witness.get("variable", "")) if is_one else ""
 
 
 def _locations(one: Diagnostic) -> set[tuple[str, int]]:
@@ -162,16 +190,11 @@ def _locations(one: Diagnostic) -> set[tuple[str, int]]:
         rule, common = "groups", {(f"groups of {one.function}", 0)}
     elif one.name == EXITED or "exited" in (one.witness or ()):
         rule, common = one.rule[0], {(f"exits of {one.function}", 0)}
-    elif one.name in RACES and (variable := (one.witness or {}).get("variable")):
+    elif variable := _conflict(one):
         rule, common = one.rule, {(f"{one.rule} of {variable} in {one.function}", 0)}
     else:
         rule, common = one.rule[0] if one.rule[0] == "C" else one.rule, set()
     return common | {(rule, span.line) for span in (one.span, *[related.span for related in one.related])}
-
-
-def _is_reported(locations: set[tuple[str, int]], others: list[set[tuple[str, int]]]) -> bool:
-    lines = {line for _, line in locations}
-    return any(lines <= {line for _, line in other} for other in others)
 
 
 def _as_one(members: list[Diagnostic]) -> Diagnostic:
@@ -181,10 +204,10 @@ def _as_one(members: list[Diagnostic]) -> Diagnostic:
     known = {first.span, *[related.span for related in first.related]}
     related = list(first.related)
     for other in others:
-        for span in (other.span, *[one.span for one in other.related]):
-            if span not in known:
-                known.add(span)
-                related.append(Related(span, other.message))
+        for one in (Related(other.span, other.message, other.origin), *other.related):
+            if one.span not in known:
+                known.add(one.span)
+                related.append(one)
     return attrs.evolve(first, related=tuple(related))
 
 

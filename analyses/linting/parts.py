@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 
@@ -12,10 +11,11 @@ import attrs
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.frozen import frozen
+from ptxkit.memo import expression
 from ptxkit.names import Kind, Laid, Names, Symbol
 from ptxkit.syntax import Function, Index, Name, Node, Section
 
-_CALLS = re.compile(r"call(?<!\wcall)\b")
+_CALLS = expression(r"call(?<!\wcall)\b")
 """The word `call`. The pattern starts with letters, since that makes the search many times faster."""
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-import attrs
-
 from ptxkit.frozen import frozen
 
 
@@ -39,7 +37,7 @@ class Meeting:
     stuck: tuple[tuple[int, int], ...]
 
 
-@attrs.frozen
+@frozen
 class _State:
     at: tuple[int, ...]
     """The number of arrivals that each thread has made."""

@@ -5,12 +5,12 @@ A value is an integer of 64 bits; `<` and its kind compare as signed.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 from ptxkit.analyses.memory_model.enumerator import Wanted
 from ptxkit.analyses.memory_model.expressions import MASK, signed
 from ptxkit.frozen import frozen
+from ptxkit.memo import expression
 
 Values = Mapping[Wanted, int]
 
@@ -94,7 +94,7 @@ class BadCondition(Exception):
         self.at = at
 
 
-TOKEN = re.compile(
+TOKEN = expression(
     r"\s+|(?P<and>/\\|&&)|(?P<or>\\/|\|\|)|(?P<compare>==|!=|<=|>=|=|<|>)|(?P<not>~|!|not\b)"
     r"|(?P<number>-?0[xX][0-9a-fA-F]+|-?\d+(?!\w*:))|(?P<name>[%$\w][\w$%]*)|(?P<mark>[()\[\]:@&+])"
 )

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 
-import attrs
-
 from ptxkit.analyses.memory_model.execution import Execution
 from ptxkit.analyses.memory_model.expressions import Read
 from ptxkit.analyses.memory_model.paths import Path, paths
@@ -34,7 +32,7 @@ Wanted = Register | Observed
 """A part of the final state that an outcome consists of."""
 
 
-@attrs.frozen
+@frozen
 class Outcome:
     """An allowed final state: the requested values, in order, and an execution that produces them."""
 
@@ -44,7 +42,7 @@ class Outcome:
     """An execution with these values and a data race, if there is one."""
 
 
-@attrs.frozen
+@frozen
 class Outcomes:
     """All allowed outcomes; `is_cut` if there may be more because a loop was not followed further."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-import attrs
-
 from ptxkit.analyses.memory_model.expressions import COMPARISONS, Function, arithmetic
 from ptxkit.analyses.memory_model.program import (
     SCOPES,
@@ -27,9 +25,10 @@ from ptxkit.analyses.memory_model.program import (
     Thread,
     Variable,
 )
+from ptxkit.frozen import frozen
 
 
-@attrs.frozen
+@frozen
 class Taste:
     """The characteristics of generated programs: ranges for the numbers of threads, operations per thread and variables, and the
     features."""

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import attrs
-
 from ptxkit.analyses.memory_model.enumerator import registers
 from ptxkit.analyses.memory_model.expressions import Function
 from ptxkit.analyses.memory_model.program import (
@@ -35,6 +33,7 @@ from ptxkit.analyses.memory_model.program import (
     Thread,
     Variable,
 )
+from ptxkit.frozen import frozen
 
 WARP = 32
 
@@ -43,7 +42,7 @@ class CannotWrite(Exception):
     """A program that no kernel can express; the message says why."""
 
 
-@attrs.frozen
+@frozen
 class Kernel:
     """A kernel that runs a program: its text and launch configuration."""
 

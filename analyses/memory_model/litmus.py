@@ -48,6 +48,8 @@ from ptxkit.analyses.memory_model.program import (
     Variable,
 )
 from ptxkit.analyses.memory_model.skeleton import Observed
+from ptxkit.frozen import frozen
+from ptxkit.memo import expression
 
 WORD = 8
 """Bytes of a variable that is accessed without a type."""
@@ -61,7 +63,7 @@ class BadLitmus(Exception):
         self.at = at
 
 
-@attrs.frozen
+@frozen
 class Litmus:
     """A litmus test. `question` is exists, ~exists or forall; `filter` restricts the final states considered."""
 
@@ -71,7 +73,7 @@ class Litmus:
     filter: Condition | None = None
 
 
-@attrs.frozen
+@frozen
 class Answer:
     """Whether the question is answered positively, and all allowed outcomes."""
 
@@ -111,19 +113,19 @@ def parse(text: str) -> Litmus:
     return _Reader(text).test()
 
 
-BLANK = re.compile(r"\(\*.*?\*\)|<<.*?>>|//[^\n]*", re.S)
-QUESTION = re.compile(r"(?<![\w.])(?P<not>(~|not)\s*)?(?P<word>exists|forall|final|filter|locations)\b")
-THREAD = re.compile(r"\s*P?(?P<number>\d+)\s*@\s*(?P<groups>[^|;]*?)\s*$")
-GROUP = re.compile(r"\s*(cta|cluster|gpu)\s+(\d+)\s*$")
-DECLARATION = re.compile(
+BLANK = expression(r"\(\*.*?\*\)|<<.*?>>|//[^\n]*", re.S)
+QUESTION = expression(r"(?<![\w.])(?P<not>(~|not)\s*)?(?P<word>exists|forall|final|filter|locations)\b")
+THREAD = expression(r"\s*P?(?P<number>\d+)\s*@\s*(?P<groups>[^|;]*?)\s*$")
+GROUP = expression(r"\s*(cta|cluster|gpu)\s+(\d+)\s*$")
+DECLARATION = expression(
     r"\s*(?:P?(?P<thread>\d+)\s*:\s*)?(?P<name>[%$A-Za-z_][\w$%]*)\s*"
     r"(?:=\s*(?P<address>&\s*)?(?P<value>-?\w+)|@\s*(?P<proxy>\w+)\s+aliases\s+(?P<base>\w+))?\s*$"
 )
-NUMBER = re.compile(r"-?(0[xX][0-9a-fA-F]+|\d+)$")
-REGISTER = re.compile(r"%?r\d+$")
-NAME = re.compile(r"[%$A-Za-z_][\w$%]*$")
-LOCATED = re.compile(r"(\[)?\s*(?P<name>[A-Za-z_$][\w$]*)\s*(\+\s*(?P<offset>\d+))?\s*(?(1)\])$")
-TYPE = re.compile(r"[usbf](8|16|32|64)$")
+NUMBER = expression(r"-?(0[xX][0-9a-fA-F]+|\d+)$")
+REGISTER = expression(r"%?r\d+$")
+NAME = expression(r"[%$A-Za-z_][\w$%]*$")
+LOCATED = expression(r"(\[)?\s*(?P<name>[A-Za-z_$][\w$]*)\s*(\+\s*(?P<offset>\d+))?\s*(?(1)\])$")
+TYPE = expression(r"[usbf](8|16|32|64)$")
 SPACES = ("global", "shared", "param", "const", "local")
 MEMORY = {
     "ld": ("generic", "load"),

@@ -31,12 +31,13 @@ from ptxkit.analyses.memory_model.program import (
 )
 from ptxkit.analyses.memory_model.skeleton import Event, includes
 from ptxkit.analyses.memory_model.text import written
+from ptxkit.frozen import frozen
 
 MOST_TRIED = 400
 """Maximum number of changes, or pairs of them, that are tried."""
 
 
-@attrs.frozen
+@frozen
 class Change:
     """An instruction that replaces another, or is inserted before it (`is_new`). `position` is an index into the thread's code."""
 
@@ -46,7 +47,7 @@ class Change:
     is_new: bool = False
 
 
-@attrs.frozen
+@frozen
 class Missing:
     """What two racing operations lack, and the smallest set of changes that establishes it; empty if none was found."""
 

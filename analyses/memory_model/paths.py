@@ -34,6 +34,7 @@ from ptxkit.analyses.memory_model.program import (
     Thread,
     Variable,
 )
+from ptxkit.frozen import define, frozen
 
 BARRIERS = 16
 """Number of barriers of a CTA (9.7.14.1)."""
@@ -43,7 +44,7 @@ MOST_OFFSETS = 8
 """Maximum number of offsets in a variable to which an address that was read may point."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Step:
     """An event of a path. Its fields are those of `events.Event`, which is made from it."""
 
@@ -71,7 +72,7 @@ class Step:
     """The number of the path's constraints that concern earlier steps."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Path:
     """A path of a thread: its events, the constraints on its reads, and its final registers."""
 
@@ -80,7 +81,7 @@ class Path:
     registers: Mapping[str, Expression]
 
 
-@attrs.frozen
+@frozen
 class Paths:
     """All paths of a thread; `is_cut` if some were dropped because a loop continued."""
 
@@ -96,7 +97,7 @@ class InFlight(NamedTuple):
     group: int | None = None
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _State:
     at: int
     registers: dict[str, Expression]

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-import attrs
-
 from ptxkit.analyses.memory_model.execution import SECTIONS, Execution
 from ptxkit.analyses.memory_model.skeleton import FINAL, INITIAL, Event
 from ptxkit.analyses.memory_model.verdicts import Forbidden
+from ptxkit.frozen import frozen
 
 COLORS = {
     "po": "#888888",
@@ -50,7 +49,7 @@ STYLE = (
 )
 
 
-@attrs.frozen
+@frozen
 class Arrow:
     """A pair of a relation."""
 
@@ -60,7 +59,7 @@ class Arrow:
     in_cycle: bool
 
 
-@attrs.frozen
+@frozen
 class _Box:
     x: float
     y: float

@@ -7,7 +7,6 @@ state space, so `cvta` is the identity. A barrier waits for those of the threads
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from ptxkit.analyses.memory_model.conditions import BadCondition, Compare, Condition, Either, parse_condition
@@ -17,9 +16,10 @@ from ptxkit.analyses.memory_model.program import Atomic, Load, Program
 from ptxkit.analyses.memory_model.ptx_kernel import BadQuestion, Kernel, ThreadIndex
 from ptxkit.analyses.memory_model.ptx_operations import operations_of
 from ptxkit.analyses.memory_model.skeleton import Observed
+from ptxkit.memo import expression
 from ptxkit.syntax import parse, syntax_errors
 
-THREAD = re.compile(r"\s*(\d+)\s*:\s*(\d+)\s*$")
+THREAD = expression(r"\s*(\d+)\s*:\s*(\d+)\s*$")
 
 
 def litmus_of(

@@ -47,7 +47,7 @@ class ThreadIndex:
         return f"{self.cta}:{self.thread}"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Statement:
     """An instruction of a function in document order, or a label; `block` is the path of its block."""
 
@@ -57,7 +57,7 @@ class Statement:
     line: int
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Frame:
     """A call being followed: the suffix of its labels, its return point, and its parameters."""
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 
-import attrs
-
 from ptxkit.analyses.memory_model.execution import AXIOMS, Execution, Values, cliques
 from ptxkit.analyses.memory_model.expressions import Expression, reads_of, value_of
 from ptxkit.analyses.memory_model.program import AsyncCopy, ProxyFence
 from ptxkit.analyses.memory_model.relations import Relation, closed, composed, members
 from ptxkit.analyses.memory_model.skeleton import Event, Skeleton, includes
+from ptxkit.frozen import frozen
 
 PATIENCE = (300, 600, 1200, 2400, 4800, 9600)
 """Number of steps after which a search restarts, for each attempt."""
@@ -28,7 +27,7 @@ Interest = list[tuple[int, Expression]]
 """What an outcome consists of: the thread (-1 for memory) and expression of each value."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Node:
     """The choices so far, and their consequences."""
 

@@ -31,6 +31,7 @@ from ptxkit.analyses.memory_model.program import (
 )
 from ptxkit.analyses.memory_model.relations import as_set, members
 from ptxkit.analyses.memory_model.text import written
+from ptxkit.frozen import frozen
 
 INITIAL = -1
 """The thread of W0, the hypothetical write before any thread (8.2.6)."""
@@ -38,7 +39,7 @@ FINAL = -2
 """The thread of the reads that observe memory after all threads have ended."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Event:
     """An operation of an execution. A read-modify-write is one event that reads and writes."""
 
@@ -90,7 +91,7 @@ class Event:
         return self.is_memory and self.sem in ("release", "acq_rel")
 
 
-@attrs.frozen
+@frozen
 class Cell:
     """Bytes that all operations of the program treat alike: a read takes them from one write."""
 
@@ -99,7 +100,7 @@ class Cell:
     end: int
 
 
-@attrs.frozen
+@frozen
 class Observed:
     """Bytes of memory whose final value is requested."""
 
@@ -109,7 +110,7 @@ class Observed:
     """0: the rest of the variable."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Skeleton:
     """Events with everything that does not depend on the values read. Relations are given as rows (see `relations`)."""
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-import attrs
-
 from ptxkit.analyses.memory_model.enumerator import LOOPS, Outcomes, Wanted, outcomes
 from ptxkit.analyses.memory_model.execution import AXIOMS, Execution
 from ptxkit.analyses.memory_model.program import Program
+from ptxkit.frozen import frozen
 
 VALUED = "no-thin-air"
 """Without this axiom, values may depend on themselves, and an outcome is not even determined."""
 
 
-@attrs.frozen
+@frozen
 class Forbidden:
     """A final state that is not allowed, a minimal set of axioms that forbids it, and an execution that contradicts exactly these."""
 

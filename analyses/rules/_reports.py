@@ -41,7 +41,8 @@ def in_flight_reports(
         does = "written" if access.writes else "read"
         message = f"`{name}` is {does} here, and {role} an operation that may be in flight: {why}"
         if waits:
-            message = f"this does not wait for the operation by which `{name}` {role.removesuffix(' by')}, and it is {does} next: {why}"
+            uses = "reads" if access.is_source else "writes"
+            message = f"this does not wait for the operation that {uses} `{name}`, which is {does} next: {why}"
             steps.append((access.instruction, f"{does} here"))
         yield facts.report(
             rule,
@@ -70,11 +71,12 @@ def unfenced_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
         if at not in reported:
             reported.add(at)
             related = [(routine.where(other[0]), other[1])] if other[0] >= 0 else []
-            yield facts.report(rule, routine.where(at), message, "ptxas puts a fence in (C7519)", related=related)
+            yield facts.report(rule, routine.where(at), message, "ptxas inserts a fence (C7519)", related=related)
 
 
-def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence[Crossing], what: str) -> Iterator[Diagnostic]:
-    """A finding for each read through another proxy; for uncertain ones, one for each variable.
+def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence[Crossing], reads: str) -> Iterator[Diagnostic]:
+    """A finding for each access through another proxy; for uncertain ones, one for each variable. `reads` says in words what accesses the
+    variable, and how.
 
     If the bytes may differ, it is a warning in a function without any fence, otherwise a note.
     """
@@ -89,11 +91,11 @@ def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
     for others in causes.values():
         one = max(others, key=lambda one: one.is_certain and not one.is_guess)
         name = one.read.root.name if isinstance(one.read.root, Symbol) else str(one.read.root)
-        message = f"{what}: `{name}` was accessed through the generic proxy before, with no fence.proxy.async in between"
+        message = f"{reads} `{name}`, which was accessed through the generic proxy before, with no fence.proxy.async in between"
         related = [(routine.where(one.write.instruction), "accessed through the generic proxy here")]
         if one.fence >= 0:
             stands = "comes after the barrier, where not all writers execute it" if one.is_late else "comes before the write"
-            message = f"this proxy fence {stands}: `{name}` was written through the generic proxy, and {what}"
+            message = f"this proxy fence {stands}: `{name}` was written through the generic proxy, and {reads} it"
         certain = (one.is_certain or rule.severity is Severity.INFO) and not one.is_guess
         unsure = UNSURE_OF_BYTES[0 if one.is_guess else 1]
         at = one.read.instruction
@@ -107,20 +109,21 @@ def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
             routine.where(at),
             message,
             *([] if certain else [unsure]),
-            *([f"the same is true {lines(facts, routine, more)}"] if more else []),
+            *([f"the same holds {lines(facts, routine, more)}"] if more else []),
             related=related,
             severity=rule.severity if certain else Severity.INFO if one.is_guess else unsure_severity,
         )
 
 
 def unfenced_handoff_reports(
-    facts: Facts, rule: Rule, routine: Routine, found: Iterable[UnfencedHandoff], what: str
+    facts: Facts, rule: Rule, routine: Routine, found: Iterable[UnfencedHandoff], reads: str
 ) -> Iterator[Diagnostic]:
-    """A note for each barrier that signals unfenced accesses: nothing shows that the bytes read are those written."""
+    """A note for each barrier that signals unfenced accesses: nothing shows that the bytes read are those written. For `reads`, see
+    `crossing_reports`."""
     for one in found:
         write, read = one.crossing.write, one.crossing.read
         name = read.root.name if isinstance(read.root, Symbol) else str(read.root)
-        message = f"this signals that `{name}` was accessed through the generic proxy, and {what}, with no fence.proxy.async in between"
+        message = f"this signals that `{name}` was accessed through the generic proxy, and {reads} it, with no fence.proxy.async in between"
         related = [(write.instruction, "accessed through the generic proxy here"), (read.instruction, "and through the async proxy here")]
         if one.fence >= 0:
             related.append((one.fence, "the next fence is here" if one.is_late else "a fence follows another access here"))

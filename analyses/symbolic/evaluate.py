@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-import attrs
-
 from ptxkit.analyses.numbers.arithmetic import OPERATORS, compute
 from ptxkit.analyses.symbolic.terms import SUM, Term
+from ptxkit.frozen import frozen
 
 V = TypeVar("V")
 NONE: tuple[Term, ...] = ()
@@ -23,7 +22,7 @@ def operands(at: Term, found: Mapping[Term, V | None]) -> Sequence[Term]:
     return at.inner if at.operator != "join" else NONE
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Domain(Generic[V]):
     """A domain of values. None stands for an unknown value."""
 

@@ -59,7 +59,7 @@ from ptxkit.analyses.symbolic.values import Values, values
 from ptxkit.analyses.symex.async_groups import EMPTY, ITERATION, Operation, Queue, Trail
 from ptxkit.analyses.symex.path_condition import Choices, Model, conjuncts
 from ptxkit.analyses.symex.step import open_edges, outcomes, quiet_region
-from ptxkit.frozen import frozen
+from ptxkit.frozen import define, frozen
 
 MOST_ROUNDS = 12
 """Maximum number of iterations of a loop on one path."""
@@ -202,7 +202,7 @@ class Coverage:
     """By loop header, the maximum number of iterations on a path."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _State:
     block: int
     source: int
@@ -586,9 +586,10 @@ class _Explorer:
                 trail = Trail(i, "committed here" if queue.open else "", trail, trail.length + 1)
                 queue = queue.committed(trail)
             elif effect.action is Action.WAIT:
-                what = f"this lets {effect.leave} of {len(queue.groups)} groups be pending" if effect.leave else "this waits for all groups"
+                left = f"this leaves up to {effect.leave} of {len(queue.groups)} groups in flight"
+                what = left if effect.leave else "this waits for all groups"
                 if effect.reading:
-                    what += ", until they have read"
+                    what += ", until they have read their sources"
                 trail = Trail(i, what, trail, trail.length + 1)
                 queue = queue.waited(effect)
             if effect.signals:

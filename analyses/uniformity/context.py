@@ -13,7 +13,7 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.uniformity.levels import Level
-from ptxkit.frozen import frozen
+from ptxkit.frozen import define, frozen
 from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.names import Symbol
 from ptxkit.syntax import Address, Name, Node
@@ -37,7 +37,7 @@ class Context:
     """By function: the level of each return value if all arguments are uniform."""
 
 
-@attrs.define
+@define
 class _Variable:
     """A `.param` variable of a function, with its writers and readers."""
 

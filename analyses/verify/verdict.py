@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from ptxkit.analyses.execution.contents import COUNT, DIFFERENT, Numbers
 from ptxkit.analyses.execution.execute import execute
 from ptxkit.analyses.execution.findings import OUTSIDE, UNKNOWN
@@ -24,6 +22,7 @@ from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.analyses.verify.certain import are_nested, decisions
 from ptxkit.analyses.verify.flags import sets_a_flag
 from ptxkit.diagnostics import Severity
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ TRAPS = frozenset(("trap", "assert"))
 """Kinds of faults with which a kernel ends itself."""
 
 
-@attrs.frozen
+@frozen
 class Reason:
     """What is missing for a verdict, its line in the PTX (0: none), and an option that supplies it."""
 
@@ -59,7 +58,7 @@ class Reason:
     """Of a reason about a finding: why that decides nothing, without the finding's message. Empty for other reasons."""
 
 
-@attrs.frozen
+@frozen
 class Verdict:
     """The verdict on a kernel. `findings` are what executions showed; `reasons` say why it is undecided."""
 
@@ -128,8 +127,7 @@ def _of_a_layout(finding: Finding) -> Reason:
 
 def _is_of_data(finding: Finding) -> bool:
     """Whether the uninitialized bytes are used as data only, and in no address or branch condition."""
-    diagnostic = finding.diagnostic
-    return diagnostic.severity is Severity.WARNING or "stores to global memory" in diagnostic.message
+    return finding.diagnostic.severity is Severity.WARNING or finding.witness.get("use") == "output"
 
 
 class _Judge:
@@ -247,9 +245,9 @@ class _Judge:
         if kind in OUTSIDE and finding.witness.get("space", "global") in ("global", "const"):
             return _undecided(finding, "the size of this memory was not given", self.example())
         if kind.removeprefix("fault-") in TRAPS:
-            return _undecided(finding, "the kernel ends itself here, which other inputs may prevent", self.example())
+            return _undecided(finding, "the kernel traps here, and may not with other inputs", self.example())
         if kind in OF_GRIDS:
-            return _undecided(finding, "in this launch, the grids before have ended")
+            return _undecided(finding, "in this launch, earlier grids have ended")
         if kind == UNWRITTEN:
             return _undecided(finding, "this is intended only if nothing uses the result")
         if shown.is_of_equal_words:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from ptxkit.binaries.reading import Damaged, stretch
+from ptxkit.frozen import frozen
 
 MAGIC = b"!<arch>\n"
 THIN = b"!<thin>\n"
@@ -15,7 +14,7 @@ TABLES = ("/", "/SYM64/", "//", "__.SYMDEF", "__.SYMDEF SORTED", "/<ECSYMBOLS>/"
 """Members that are tables of the archive itself."""
 
 
-@attrs.frozen
+@frozen
 class Part:
     """A member of an archive and its location, in bytes."""
 

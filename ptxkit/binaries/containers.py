@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from ptxkit.binaries import archive, debugtext, elf, fatbin, pe, zipped
 from ptxkit.binaries.fatbin import Entry
 from ptxkit.binaries.reading import Damaged
+from ptxkit.frozen import frozen
 
 EXECUTABLE = (".nv_fatbin", ".nv_fatb")
 """The section whose code a program loads, by its names in ELF and (limited to eight bytes) PE files."""
@@ -18,7 +17,7 @@ NESTED = 3
 """Maximum nesting of archives: a wheel, a static archive, an object."""
 
 
-@attrs.frozen
+@frozen
 class Member:
     """A text in a file. `name` identifies it: `3.sm_90a.ptx`, or in an archive `reduce.o!3.sm_90a.ptx`."""
 
@@ -32,7 +31,7 @@ class Member:
     """Whether it is still to be linked with others."""
 
 
-@attrs.frozen
+@frozen
 class Contents:
     """The texts of a file, and its damaged parts."""
 
@@ -40,7 +39,7 @@ class Contents:
     damages: tuple[str, ...]
 
 
-@attrs.frozen
+@frozen
 class _Text:
     entry: Entry
     is_relocatable: bool

@@ -5,9 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-import attrs
-
 from ptxkit.binaries.reading import Damaged, numbers, stretch, word
+from ptxkit.frozen import frozen
 
 MAGIC = b"\x7fELF"
 CUDA = 190
@@ -18,7 +17,7 @@ EXTENDED = 0xFFFF
 """Marks a number that is too large for its field and is stored in the first section header."""
 
 
-@attrs.frozen
+@frozen
 class Section:
     """A section: its name and location, in bytes."""
 

@@ -24,6 +24,7 @@ import attrs
 
 from ptxkit.binaries import compression
 from ptxkit.binaries.reading import Damaged, numbers, stretch, word
+from ptxkit.frozen import frozen
 
 MAGIC = b"\x50\xed\x55\xba"
 VERSION = 1
@@ -38,7 +39,7 @@ ARCHITECTURE, FAMILY = 1 << 20, 1 << 21
 """The flags that are understood."""
 
 
-@attrs.frozen
+@frozen
 class Entry:
     """A PTX text in a fat binary."""
 

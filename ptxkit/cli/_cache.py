@@ -10,7 +10,6 @@ import functools
 import hashlib
 import json
 import os
-import shutil
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -100,6 +99,8 @@ def _forget(own: Path) -> None:
     os.utime(own)
     for other in own.parent.iterdir():
         if other != own and time.time() - other.stat().st_mtime > KEPT_DAYS * 86400:
+            import shutil  # it loads all kinds of archives
+
             shutil.rmtree(other, ignore_errors=True)
 
 

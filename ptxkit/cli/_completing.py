@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable
 import click
 from click.shell_completion import CompletionItem
 
+from ptxkit.memo import expression
+
 Find = Callable[[click.Context], Iterable[str]]
 """The possible words at a position, given what was typed before."""
 
 _FILES = frozenset(("FILE", "PATH", "A", "B", "OUT", "TOML", "LOG"))
-_FUNCTION = re.compile(r"\.(?:entry|func)\s+(?:\([^)]*\)\s*)?([\w$%]+)")
+_FUNCTION = expression(r"\.(?:entry|func)\s+(?:\([^)]*\)\s*)?([\w$%]+)")
 
 
 class _Word(click.ParamType[str]):

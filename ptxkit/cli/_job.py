@@ -53,19 +53,19 @@ class Examined:
     """Why it could not be read, if so."""
 
 
-def rules_of(job: Job) -> tuple[Rule, ...]:
-    """The rules that a job applies. Raises ValueError for a word that names no rule."""
+def rules_of(job: Job, text: str | None = None) -> tuple[Rule, ...]:
+    """The rules that a job applies; with a `text`, those that may find something in it. Raises ValueError for a word that names no rule."""
     from ptxkit.analyses.framework.rule import names_rule, select
 
     for word in job.severity:
         select([word])
     off = [word for word, value in job.severity.items() if value == OFF]
-    chosen = select(job.select, job.ignore)
+    chosen = select(job.select, job.ignore, text)
     if not job.select and job.severity:
         # a severity for a rule by its own name turns it on
         on = [word for word, value in job.severity.items() if value != OFF and len(word) > 1 and word.upper() != "ALL"]
-        wanted = {rule.id for rule in chosen} | {rule.id for rule in select(on, job.ignore)} if on else {rule.id for rule in chosen}
-        chosen = tuple([rule for rule in select(["ALL"]) if rule.id in wanted])
+        wanted = {rule.id for rule in chosen} | {rule.id for rule in select(on, job.ignore, text)} if on else {rule.id for rule in chosen}
+        chosen = tuple([rule for rule in select(["ALL"], text=text) if rule.id in wanted])
     chosen = tuple([rule for rule in chosen if not any(names_rule(word, rule.id, rule.name) for word in off)]) if off else chosen
     return tuple([rule for rule in chosen if rule.severity is Severity.ERROR]) if job.only_errors else chosen
 
@@ -75,7 +75,7 @@ def examine_text(name: str, text: str, job: Job, store: Store | None = None) -> 
     from ptxkit.analyses.framework import linting
     from ptxkit.syntax import parse
 
-    rules = rules_of(job)
+    rules = rules_of(job, text)
     if job.repairs:
         from ptxkit.rewriters.repairs import offers
 

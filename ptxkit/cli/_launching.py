@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from ptxkit.frozen import frozen
+from ptxkit.memo import expression
+
 if TYPE_CHECKING:
     from ptxkit.analyses.execution.contents import Part
     from ptxkit.analyses.execution.launch import Argument, Held, Launch, Shape
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     from ptxkit.rewriters.profiling.launch import Launch as Described
     from ptxkit.syntax import Module
 
-_FLOAT = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+(?=e))(e[-+]?\d+)?")
+_FLOAT = expression(r"[-+]?(\d+\.\d*|\.\d+|\d+(?=e))(e[-+]?\d+)?")
 DYNAMIC = 32 << 10
 """Default bytes of dynamic shared memory."""
 SWIZZLES = ("none", "32B", "64B", "128B")
@@ -31,7 +34,7 @@ class CannotLaunch(Exception):
     """Options that do not describe a launch of the kernel."""
 
 
-@attrs.frozen
+@frozen
 class Options:
     """The launch options on the command line."""
 

@@ -6,13 +6,13 @@ import sys
 from collections.abc import Mapping
 from typing import IO, TYPE_CHECKING, Any
 
-import attrs
 import click
 
 from ptxkit import files
 from ptxkit.cli import _input
 from ptxkit.cli.profile import _launches, _show, _size
 from ptxkit.cli.run import _checks, _schedule
+from ptxkit.frozen import frozen
 
 if TYPE_CHECKING:
     from ptxkit.debugger.session import Debuggee, Session
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ptxkit.syntax import Module
 
 
-@attrs.frozen
+@frozen
 class Wanted:
     """What to debug, and how."""
 

@@ -7,18 +7,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import click
 
 from ptxkit import files
 from ptxkit.cli import _input
 from ptxkit.demangling import matching, readable
+from ptxkit.frozen import frozen
 
 if TYPE_CHECKING:
     from ptxkit.binaries import Member
 
 
-@attrs.frozen
+@frozen
 class Found:
     """A text found in a file."""
 

@@ -13,6 +13,7 @@ import click
 
 from ptxkit import files
 from ptxkit.cli import COMPLETING, _input
+from ptxkit.memo import expression
 
 
 class Rewriters(click.Group):
@@ -42,7 +43,7 @@ class Rewriters(click.Group):
         return super().resolve_command(ctx, args)
 
 
-_OPTION = re.compile(r"^\* `(\w+)`: (.*)$", re.MULTILINE)
+_OPTION = expression(r"^\* `(\w+)`: (.*)$", re.MULTILINE)
 
 
 def _command(rewriter: Any) -> click.Command:

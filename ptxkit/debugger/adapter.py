@@ -22,6 +22,7 @@ from ptxkit.debugger.session import Session
 from ptxkit.debugger.state import Call, State
 from ptxkit.debugger.values import NoValue, Value, line_of
 from ptxkit.demangling import base, readable
+from ptxkit.frozen import frozen
 from ptxkit.machine.monitors import CHECKS
 from ptxkit.origins import frames
 
@@ -54,7 +55,7 @@ class Refused(Exception):
     """A request that cannot be fulfilled, with the reason."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Frame:
     warp: int
     call: Call

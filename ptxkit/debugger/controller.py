@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from ptxkit.frozen import define, frozen
 from ptxkit.machine.fault import Fault
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.operation import Operation
@@ -24,7 +25,7 @@ WARP = 32
 Dimensions = tuple[int, int, int]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Plan:
     """Until when to run. Breakpoints, findings and faults stop the launch as well, except in plan `to`."""
 
@@ -40,7 +41,7 @@ class Plan:
     number: int = 0
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Breakpoint:
     """Statements to stop at, with a condition, which is called with the controller."""
 
@@ -53,7 +54,7 @@ class Breakpoint:
     hits: int = 0
 
 
-@attrs.frozen
+@frozen
 class Stop:
     """Why a launch has stopped.
 
@@ -73,7 +74,7 @@ class Abandoned(BaseException):
     """Ends a launch that is not to continue; not a fault of the kernel."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Trace:
     """The trace of the chosen CTA: the number of each statement, the instruction, the warps as bits, the call depth."""
 

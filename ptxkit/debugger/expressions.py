@@ -10,7 +10,6 @@ atom       = number | register | special register | variable { "[" expression "]
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +19,13 @@ from ptxkit.debugger import values
 from ptxkit.debugger.values import NoValue, Value
 from ptxkit.isa.types import types
 from ptxkit.machine.types import dtype_of
+from ptxkit.memo import expression
 
 if TYPE_CHECKING:
     from ptxkit.debugger.controller import Controller
     from ptxkit.debugger.state import Call, State
 
-_TOKEN = re.compile(
+_TOKEN = expression(
     r"\s*(?:(?P<number>0[xX][0-9a-fA-F]+|\d+\.\d+(?:[eE][-+]?\d+)?|\d+)|(?P<name>[%$_A-Za-z][\w$]*(?:\.[xyzw]\b)?)"
     r"|(?P<space>\.(?:global|shared|local|param|const|generic)\b)|(?P<sign>&&|\|\||==|!=|<=|>=|<<|>>|[-+*/%&|^~!<>()\[\]:@]))"
 )

@@ -5,16 +5,15 @@ from __future__ import annotations
 import functools
 from pathlib import Path as FilePath
 
-import attrs
-
 from ptxkit.debug_info import parameter_names
 from ptxkit.demangling import in_prose, matching
 from ptxkit.diagnostics import Origin
+from ptxkit.frozen import frozen
 from ptxkit.origins import Origins, frames, own_frame, source_file
 from ptxkit.syntax import Block, Function, Index, Instruction, Module, Node, Path
 
 
-@attrs.frozen
+@frozen
 class Statement:
     """An instruction: its path in the tree, its function, its line in the PTX, and its source location."""
 

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 from typing import Any
 
-import attrs
 import numpy as np
 
 from ptxkit.debugger.controller import Abandoned, Breakpoint, Controller, Dimensions, Plan, Stop
 from ptxkit.debugger.program import Text
 from ptxkit.debugger.state import State
+from ptxkit.frozen import frozen
 from ptxkit.machine.fault import Fault
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Debuggee:
     """What is debugged: a module, and a function that runs one launch of it, repeatedly, under some monitors and those of `checks`.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from ptxkit.debugger.controller import WARP, Controller
+from ptxkit.frozen import frozen
 
 if TYPE_CHECKING:
     from ptxkit.debugger.program import Statement
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Launch, Program, Residents
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Part:
     """Converged threads of a warp: `threads` are their indices among the resident threads, `positions` those among `lanes`."""
 
@@ -43,7 +43,7 @@ class Part:
         return self.lanes.at(self.positions)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Call:
     """A function that threads of a warp are in: the current one, or one of its callers."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from ptxkit.debug_info import parameter_names
+from ptxkit.frozen import frozen
 from ptxkit.isa.types import types
 from ptxkit.machine.asynchronous import mbarrier
 from ptxkit.machine.barriers import BARRIERS
@@ -18,6 +17,7 @@ from ptxkit.machine.memory import windows
 from ptxkit.machine.plans import STACK
 from ptxkit.machine.semantics.special import special_value
 from ptxkit.machine.types import dtype_of, element_bytes
+from ptxkit.memo import expression
 from ptxkit.names import Kind, Symbol
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ CLUSTER = (
     "%clusterid.x", "%clusterid.y", "%clusterid.z", "%nclusterid.x", "%nclusterid.y", "%nclusterid.z", "%cluster_ctaid.x",
     "%cluster_ctaid.y", "%cluster_ctaid.z", "%cluster_ctarank", "%cluster_nctarank",
 )  # fmt: skip
-_PARTS = re.compile(r"\d+|\D+")
+_PARTS = expression(r"\d+|\D+")
 CLOCKS = ("%clock", "%globaltimer")
 """Reading these affects what the kernel reads."""
 SHOWN = 8
@@ -42,7 +42,7 @@ class NoValue(Exception):
     """There is nothing to show, with the reason."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Value:
     """A named value: a scalar for all lanes, an array with one for each, or the elements of a variable."""
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import attrs
 
-from ptxkit.frozen import frozen
+from ptxkit.frozen import define, frozen
 from ptxkit.isa.forms import (
     Async,
     Atom,
@@ -40,6 +40,7 @@ from ptxkit.isa.requirements import Requirement, every, requirement
 from ptxkit.isa.shapes import OperandShape
 from ptxkit.isa.table import forms
 from ptxkit.isa.types import holders, is_type, types
+from ptxkit.memo import expression
 
 T = TypeVar("T")
 Path = tuple[int, ...]
@@ -91,7 +92,7 @@ def number_of(width: Width, slots: Mapping[str, str]) -> int:
     return int(found[1]) * width.times // width.over if found else 0
 
 
-@frozen(eq=False)
+@attrs.frozen(eq=False)
 class Bound:
     """An instruction with its form. `slots` has the modifier of every filled slot (a literal fills the slot of its name)."""
 
@@ -229,7 +230,7 @@ class Bound:
         return self.slot(word) if word.startswith(".") and self.form.slot(word) else word
 
 
-@attrs.frozen
+@frozen
 class Candidate:
     """A form that accepts the modifiers of an opcode, with the slot of each."""
 
@@ -238,7 +239,7 @@ class Candidate:
     slots: Mapping[str, str] = attrs.field(hash=False)
 
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+_COMMENT = expression(r"//[^\n]*|/\*.*?\*/", re.S)
 
 
 def split_opcode(opcode: str) -> tuple[str, tuple[str, ...]]:
@@ -390,7 +391,7 @@ class _Failure(Exception):
         self.mismatch = mismatch
 
 
-@attrs.define
+@define
 class _Binding:
     """One attempt to bind operands to a form."""
 

@@ -75,6 +75,11 @@ class OperandType:
     width: Width | None = None
 
 
+def plain_number(value: float) -> str:
+    """A number in decimal digits; an integer in full."""
+    return str(int(value)) if float(value).is_integer() else f"{value:g}"
+
+
 @frozen
 class Limits:
     """The constants that an operand accepts."""
@@ -99,9 +104,11 @@ class Limits:
     def __str__(self) -> str:
         if self.values:
             return " or ".join(map(str, self.values))
-        least = "" if self.least is None else f"{'more than' if self.above else 'at least'} {self.least:g}"
-        most = "" if self.most is None else f"at most {self.most:g}"
-        span = f"{self.least:g} to {self.most:g}" if least and most and not self.above else " and ".join(filter(None, (least, most)))
+        least = "" if self.least is None else plain_number(self.least)
+        most = "" if self.most is None else plain_number(self.most)
+        above = least and f"{'more than' if self.above else 'at least'} {least}"
+        below = most and f"at most {most}"
+        span = f"{least} to {most}" if least and most and not self.above else " and ".join(filter(None, (above, below)))
         multiple = f"a multiple of {self.multiple}" if self.multiple > 1 else ""
         return ", ".join(filter(None, (span, multiple)))
 

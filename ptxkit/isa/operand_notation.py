@@ -7,8 +7,9 @@ from functools import lru_cache
 from itertools import product
 
 from ptxkit.isa.forms import Item, Variant
+from ptxkit.memo import expression
 
-_OPERAND_TOKEN = re.compile(r"[\w-]+|[{}\[\](),|!]|\S")
+_OPERAND_TOKEN = expression(r"[\w-]+|[{}\[\](),|!]|\S")
 
 
 @lru_cache(maxsize=2048)

@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from ptxkit.frozen import define
 from ptxkit.isa.forms import (
     ROLES,
     Async,
@@ -34,9 +35,10 @@ from ptxkit.isa.forms import (
 )
 from ptxkit.isa.requirements import Needs, parse_needs
 from ptxkit.isa.targets import parse_version
+from ptxkit.memo import expression
 
 
-@attrs.define
+@define
 class Body:
     """The body lines of an entry, while being read."""
 
@@ -68,11 +70,11 @@ class Body:
     examples: list[str] = attrs.field(factory=list)
 
 
-MODIFIER = re.compile(r"\.[\w:]+")
-_SLOT_LINE = re.compile(r"(\.[\w:]+)\s*(\+?=)\s*(.*)")
-_OPERAND_LINE = re.compile(r"([\w-]+(?:\s*,\s*[\w-]+)*)(?:\s+when\s+(.*?))?\s*(?<!:):(?:\s+(.*)|$)")
-_SPAN = re.compile(r"\{(\d+)\.\.(\d+)(?:\.\.(\d+))?\}")
-_STATEMENT = re.compile(r"(\w+)(?:\s+when\s+(.*?)\s*(?<!:):(?=\s|$))?\s*(.*)")
+MODIFIER = expression(r"\.[\w:]+")
+_SLOT_LINE = expression(r"(\.[\w:]+)\s*(\+?=)\s*(.*)")
+_OPERAND_LINE = expression(r"([\w-]+(?:\s*,\s*[\w-]+)*)(?:\s+when\s+(.*?))?\s*(?<!:):(?:\s+(.*)|$)")
+_SPAN = expression(r"\{(\d+)\.\.(\d+)(?:\.\.(\d+))?\}")
+_STATEMENT = expression(r"(\w+)(?:\s+when\s+(.*?)\s*(?<!:):(?=\s|$))?\s*(.*)")
 
 
 def read_line(body: Body, line: str) -> None:
@@ -148,8 +150,8 @@ def _atom(word: str) -> Atom:
     return Atom("given", left, (), negated)
 
 
-_ROLE_TYPE = re.compile(r"(\.[\w:]+)(?:\[([^\]]+)\])?")
-_WIDTH = re.compile(r"(\.\w+?)(?:\.([a-z]))?((?:[*/]\d+)*)")
+_ROLE_TYPE = expression(r"(\.[\w:]+)(?:\[([^\]]+)\])?")
+_WIDTH = expression(r"(\.\w+?)(?:\.([a-z]))?((?:[*/]\d+)*)")
 
 
 @lru_cache(maxsize=2048)
@@ -385,7 +387,7 @@ def _computes(body: Body, when: Condition, text: str) -> None:
     body.computes.append(Conditional(when, Computes(target.strip(), parse_value(value))))
 
 
-_VALUE_TOKEN = re.compile(r"\s*(?:(\d+)|(\.?\w+)(\s*\()?|([),])|$|(.))")
+_VALUE_TOKEN = expression(r"\s*(?:(\d+)|(\.?\w+)(\s*\()?|([),])|$|(.))")
 
 
 def parse_value(text: str) -> Call | str | int:

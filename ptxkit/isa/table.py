@@ -10,14 +10,15 @@ from ptxkit.frozen import frozen
 from ptxkit.isa import resources
 from ptxkit.isa.forms import Form
 from ptxkit.isa.notation import parse_entries
+from ptxkit.memo import expression
 
 NOT_INSTRUCTIONS = frozenset(("types.isa", "targets.isa", "registers.isa", "directives.isa"))
 
 
-_NAMING = re.compile(r"^(?:\S|[ \t]+\.).*", re.M)
+_NAMING = expression(r"^(?:\S|[ \t]+\.).*", re.M)
 """The lines of an entry that name modifiers: those of its forms, and those with the choices of a slot."""
-_MODIFIER = re.compile(r"\.[\w:]+")
-_RANGE = re.compile(r"\.[\w:]*\{\d+\.\.")
+_MODIFIER = expression(r"\.[\w:]+")
+_RANGE = expression(r"\.[\w:]*\{\d+\.\.")
 """Modifiers that an entry names without spelling them out."""
 
 

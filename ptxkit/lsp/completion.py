@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import flow_of, split_opcode
 from ptxkit.isa.directives import directives
 from ptxkit.isa.explain import forms_with
@@ -15,16 +14,17 @@ from ptxkit.isa.forms import SPACES, Form
 from ptxkit.isa.registers import special_registers
 from ptxkit.isa.table import forms, mnemonics
 from ptxkit.lsp.document import Document
+from ptxkit.memo import expression
 from ptxkit.names import Kind, Scope, Symbol
 
 MOST = 400
-_STATEMENT = re.compile(r"(?:.*[;{}]|\s*[\w$%]+:)?\s*(?:@!?\s*[\w$%]+\s+)?(?P<rest>\S.*|)$", re.ASCII)
-_OPCODE = re.compile(r"(?P<opcode>[a-z][\w.:]*)$", re.ASCII)
-_GUARD = re.compile(r"(?:^|[;{}])\s*@!?\s*(?P<word>[\w$%]*)$", re.ASCII)
-_WORD = re.compile(r"[\w$%.]*$", re.ASCII)
+_STATEMENT = expression(r"(?:.*[;{}]|\s*[\w$%]+:)?\s*(?:@!?\s*[\w$%]+\s+)?(?P<rest>\S.*|)$", re.ASCII)
+_OPCODE = expression(r"(?P<opcode>[a-z][\w.:]*)$", re.ASCII)
+_GUARD = expression(r"(?:^|[;{}])\s*@!?\s*(?P<word>[\w$%]*)$", re.ASCII)
+_WORD = expression(r"[\w$%.]*$", re.ASCII)
 
 
-@attrs.frozen
+@frozen
 class Candidate:
     """A text that can replace the word begun at the cursor; `kind` is that of a symbol, or of another kind of word."""
 

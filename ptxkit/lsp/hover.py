@@ -162,7 +162,7 @@ _ROLES = {
 def _needs(requirement: Requirement) -> str:
     """A requirement as text."""
     found = [f"`{one.target}` from `.version {one.version[0]}.{one.version[1]}`" for one in requirement.alternatives()]
-    return f"Needs {' or '.join(found)}." if found else "No target that is known has it."
+    return f"Needs {' or '.join(found)}." if found else "No known target has it."
 
 
 def _special(document: Document, path: Path, node: Node) -> str | None:

@@ -8,10 +8,11 @@ import re
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.diagnostics import Edit
 from ptxkit.lsp.document import Document
+from ptxkit.memo import expression
 from ptxkit.names import Kind, Symbol
 from ptxkit.syntax import Function, Name
 
-_NAME = re.compile(r"[A-Za-z][\w$]*|[_$%][\w$]+", re.ASCII)
+_NAME = expression(r"[A-Za-z][\w$]*|[_$%][\w$]+", re.ASCII)
 
 
 class CannotRename(Exception):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import attrs
-
 from ptxkit.diagnostics import Span
+from ptxkit.frozen import frozen
 from ptxkit.lsp.document import Document
 from ptxkit.names import Kind
 from ptxkit.syntax import Block, Declaration, Function, Label, Node, Path, Section
 
 
-@attrs.frozen
+@frozen
 class Entry:
     """A named part of a file: its range, the range of its name, and its parts."""
 

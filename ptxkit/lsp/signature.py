@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.isa.explain import forms_with
 from ptxkit.lsp.document import Document
+from ptxkit.memo import expression
 
 MOST = 12
-_BEGUN = re.compile(r"\s*(?:[\w$]+:\s*)?(?:@!?\s*[%\w$]+\s+)?(?P<opcode>[a-z][\w.:]*)\s(?P<operands>.*)", re.DOTALL)
+_BEGUN = expression(r"\s*(?:[\w$]+:\s*)?(?:@!?\s*[%\w$]+\s+)?(?P<opcode>[a-z][\w.:]*)\s(?P<operands>.*)", re.DOTALL)
 
 
-@attrs.frozen
+@frozen
 class Signature:
     """A form as written, its summary, and the positions of its operands."""
 

@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import attrs
-
 from ptxkit.diagnostics import Diagnostic, Origin
+from ptxkit.frozen import frozen
 from ptxkit.lsp.document import Document
+from ptxkit.memo import expression
 from ptxkit.origins import SUFFIXES, Origins, own_frame, source_file
 from ptxkit.report.source import ReportAt, merged, shown_at
 from ptxkit.syntax import File
 
-_LOC = re.compile(r"^[ \t]*(\.loc[ \t]+(\d+)[ \t]+(\d+))", re.MULTILINE)
+_LOC = expression(r"^[ \t]*(\.loc[ \t]+(\d+)[ \t]+(\d+))", re.MULTILINE)
 
 
-@attrs.frozen
+@frozen
 class Shown:
     """A finding in a source file."""
 

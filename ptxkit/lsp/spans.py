@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from ptxkit.memo import expression
 
-_WORD = re.compile(r"\S")
+_WORD = expression(r"\S")
 
 
 def formatted_part(old: str, new: str, start: int, end: int) -> tuple[int, int, str] | None:

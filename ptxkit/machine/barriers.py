@@ -48,14 +48,14 @@ class CtaBarriers:
     def arrive(self, lanes: Lanes, number: Any, threads: Any, value: Any = None) -> Any:
         """Lanes arrive; `threads` is the expected thread count (None: the whole CTA). Returns the token to wait with."""
         if not number.ndim and number >= BARRIERS:
-            lanes.fault(None, f"barrier {int(number)}, of 16", "barrier")
+            lanes.fault(None, f"barrier {int(number)}, but a CTA has barriers 0 to 15", "barrier")
         if number.ndim and (number >= BARRIERS).any():
-            lanes.fault(number >= BARRIERS, "a barrier beyond 15", "barrier")
+            lanes.fault(number >= BARRIERS, "a barrier beyond the 16 of its CTA", "barrier")
         key = lanes.cta * BARRIERS + number
         phase = self.phase[key]
         if threads is not None and np.any(threads % WARP):
             lanes.fault(
-                None if not threads.ndim else threads % WARP != 0, "a barrier whose number of threads is no multiple of 32", "barrier"
+                None if not threads.ndim else threads % WARP != 0, "a barrier whose thread count is not a multiple of 32", "barrier"
             )
         arrived = np.bincount(key, minlength=len(self.phase))
         self.arrived += arrived

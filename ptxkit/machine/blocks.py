@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from ptxkit.frozen import define
 from ptxkit.isa.binding import Bound, without_operands
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.interfaces import Body
@@ -113,7 +114,7 @@ class BasicBlock:
         return ()
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Chain:
     """Blocks that control can only pass one after the other, from the first to the last."""
 

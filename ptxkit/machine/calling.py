@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from ptxkit.frozen import define
 from ptxkit.machine.blocks import BasicBlock
 from ptxkit.machine.code import Body
 from ptxkit.machine.fault import Stop
@@ -20,6 +21,7 @@ from ptxkit.machine.loading import size_of
 from ptxkit.machine.plans import STACK, TOP, call_parts
 from ptxkit.machine.values.distinct import distinct_numbers
 from ptxkit.machine.writing import Writer
+from ptxkit.memo import expression
 from ptxkit.names import Kind
 from ptxkit.syntax import Name
 
@@ -30,7 +32,7 @@ U64 = np.dtype(np.uint64)
 DEPTH = 4000
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class CallPlan:
     """A compiled call. `arguments(R, L)` gives the address of the function (None for a direct call), then the values of results and
     arguments."""
@@ -143,7 +145,7 @@ def _enter(scheduler: Scheduler, group: Group, block: BasicBlock, plan: CallPlan
         raise Stop("call", f"`{name}` takes {len(body.formals)} parameters and results, {len(values)} are given")
     frame = group.frame
     if frame is not None and frame.depth >= DEPTH:
-        raise Stop("stack", f"calls within calls, {DEPTH} deep")
+        raise Stop("stack", f"calls are nested more than {DEPTH} deep")
     registers = list(scheduler.blank(body))
     stack = (group.registers[TOP] + np.uint64(15)) & np.uint64((1 << 64) - 16)
     registers[STACK] = stack
@@ -253,7 +255,7 @@ def _string(lanes: Lanes, address: int) -> str:
     return bytes(held[:size]).partition(b"\0")[0].decode("utf-8", "replace")
 
 
-_CONVERSION = re.compile(r"%([-+ #0]*)(\d+|\*)?(?:\.(\d+|\*))?(hh|h|ll|l|z|j|t|L)?([diouxXeEfFgGaAcsp%])")
+_CONVERSION = expression(r"%([-+ #0]*)(\d+|\*)?(?:\.(\d+|\*))?(hh|h|ll|l|z|j|t|L)?([diouxXeEfFgGaAcsp%])")
 
 
 def _formatted(lanes: Lanes, text: str, at: Any) -> list[str]:
@@ -336,7 +338,7 @@ def _free(scheduler: Scheduler, lanes: Lanes, values: list[Any]) -> None:
     addresses = lanes.broadcast(_argument(lanes, values[0], np.uint64))
     for address in addresses:
         if address and not scheduler.launch.machine.free_heap(int(address)):
-            lanes.fault(addresses == address, f"free of {int(address):#x}, which malloc has not given")
+            lanes.fault(addresses == address, f"free of {int(address):#x}, which malloc has not returned")
 
 
 def _set_conditional(scheduler: Scheduler, lanes: Lanes, values: list[Any]) -> None:

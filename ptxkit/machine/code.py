@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from ptxkit.checking import Bounds
+from ptxkit.frozen import define
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.forms import Fragment
 from ptxkit.isa.mismatch import Mismatch
@@ -45,7 +46,7 @@ MANY_NUMBERS = 100
 """A register family with at most this many members, plus four for each name in use, has all of its members numbered."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Site:
     """An instruction with its form and position. Immutable."""
 
@@ -59,7 +60,7 @@ class Site:
     """Its index among the instructions of the function."""
 
 
-@attrs.define
+@define
 class Target:
     """What a label stands before."""
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
+from ptxkit.frozen import define
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.blocks import BasicBlock
 from ptxkit.machine.code import Body
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Program
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Waiting:
     """An instruction with a block of its own, because lanes may wait at it."""
 

@@ -30,7 +30,7 @@ def check_budget(scheduler: Scheduler, group: Group, b: int) -> None:
     budget = launch.budget
     over = ""
     if budget.instructions is not None and scheduler.executed + launch.executed > budget.instructions:
-        over = f"more than {budget.instructions} instructions of threads are executed"
+        over = f"more than {budget.instructions} thread instructions are executed"
     elif budget.operations is not None and scheduler.operations + launch.operations > budget.operations:
         over = f"more than {budget.operations} operations are executed"
     elif budget.seconds is not None and time.thread_time() - launch.started > budget.seconds:

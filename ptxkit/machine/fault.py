@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-import attrs
-
 from ptxkit.diagnostics import Diagnostic, Severity, Span
+from ptxkit.frozen import frozen
 
 Thread = tuple[tuple[int, int, int], tuple[int, int, int]]
 """The index of a CTA in the grid, and of a thread in the CTA."""
@@ -116,7 +115,7 @@ class Stop(Exception):
         """The access that failed, if it was one."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class BadAccess:
     """An invalid access: `size` bytes at the addresses `at` of a state space, for the lanes of `mask`.
 
@@ -133,7 +132,7 @@ class BadAccess:
     limit: int = 0
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Wait:
     """Threads that wait, or iterate endlessly, at an instruction when no thread can continue; `arguments` are its operands."""
 

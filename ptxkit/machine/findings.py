@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from ptxkit.diagnostics import Diagnostic
+from ptxkit.frozen import frozen
 from ptxkit.machine.types import dtype_of
 
 if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Launch
 
 
-@attrs.frozen
+@frozen
 class Finding:
     """A finding of a monitor. `witness` describes the execution in JSON-compatible data; `count` says how often the same instructions
     showed it."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.forms import Call
 from ptxkit.machine.groups import Array, taken
@@ -25,7 +25,7 @@ REGISTERS = 1 << 24
 """Exclusive upper bound of the registers of a function."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Read:
     """An operand that is read: its registers, the index of the argument (-1: none), and whether it is an address."""
 
@@ -35,7 +35,7 @@ class Read:
     is_address: bool
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Plan:
     """How undefined values propagate through an instruction."""
 

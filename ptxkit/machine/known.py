@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-import attrs
 import numpy as np
 
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.machine.code import Site
 from ptxkit.machine.fault import Stop
@@ -21,7 +21,7 @@ from ptxkit.syntax import Address, Component, Name, Unary, Vector, constant_valu
 U64 = np.dtype(np.uint64)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Known:
     """What all instructions with the same form, shape and constants have in common."""
 

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
+from ptxkit.frozen import frozen
 from ptxkit.machine.fault import Fault
 from ptxkit.machine.groups import Lanes
 from ptxkit.machine.memory.heap import keep_freed_memory
@@ -60,7 +60,7 @@ _SHARED_LIMITS = {
 }
 
 
-@attrs.frozen
+@frozen
 class Budget:
     """Limits of a launch: instructions counted for each thread, and seconds of processor time; None means no limit.
 
@@ -74,7 +74,7 @@ class Budget:
     operations: int | None = None
 
 
-@attrs.frozen
+@frozen
 class Run:
     """Result of a launch. `output` is what the kernel printed, `findings` are those of the monitors."""
 
@@ -306,7 +306,7 @@ def three(given: Size, what: str) -> Dimensions:
     """Extends one to three numbers to three. Raises `Fault`."""
     numbers = (given,) if isinstance(given, int | np.integer) else tuple(given)
     if not 1 <= len(numbers) <= 3 or any(int(number) != number or number < 1 for number in numbers):
-        raise Fault("launch", f"{what} is one to three numbers from 1 on, not {given!r}")
+        raise Fault("launch", f"{what} must be one to three positive integers, not {given!r}")
     x, y, z = (*[int(number) for number in numbers], 1, 1)[:3]
     return x, y, z
 
@@ -334,7 +334,7 @@ def launch(
     if schedule is None:
         schedule = "lockstep"
     if not isinstance(schedule, int) and schedule not in ("lockstep", "late", "early"):
-        raise ValueError(f"a schedule is lockstep, late, early or a number, not {schedule!r}")
+        raise ValueError(f"a schedule must be lockstep, late, early or a number, not {schedule!r}")
     said = declared(code, kernel)
     asked = cluster if cluster is not None else said.get(".reqnctapercluster") or None
     group = three(asked, "cluster") if asked is not None else None
@@ -380,15 +380,15 @@ def _findings(one: Launch) -> tuple[Finding, ...]:
 def _check_shape(grid: Dimensions, block: Dimensions, cluster: Dimensions | None) -> None:
     threads = block[0] * block[1] * block[2]
     if threads > MOST_THREADS or block[2] > 64:
-        raise Fault("launch", f"a block of {'x'.join(map(str, block))} threads: {MOST_THREADS} is the most, and 64 in z")
+        raise Fault("launch", f"a block of {'x'.join(map(str, block))} threads: at most {MOST_THREADS} are possible, and 64 in z")
     if grid[0] > 2**31 - 1 or grid[1] > 65535 or grid[2] > 65535:
-        raise Fault("launch", f"a grid of {'x'.join(map(str, grid))} CTAs: 2147483647 x 65535 x 65535 is the most")
+        raise Fault("launch", f"a grid of {'x'.join(map(str, grid))} CTAs: at most 2147483647 x 65535 x 65535 are possible")
     if cluster is None:
         return
     if cluster[0] * cluster[1] * cluster[2] > 16:
-        raise Fault("launch", f"a cluster of {'x'.join(map(str, cluster))} CTAs: 16 is the most")
+        raise Fault("launch", f"a cluster of {'x'.join(map(str, cluster))} CTAs: at most 16 are possible")
     if any(g % c for g, c in zip(grid, cluster, strict=True)):
-        raise Fault("launch", f"a grid of {'x'.join(map(str, grid))} CTAs is no multiple of the cluster, {'x'.join(map(str, cluster))}")
+        raise Fault("launch", f"a grid of {'x'.join(map(str, grid))} CTAs is not a multiple of the cluster, {'x'.join(map(str, cluster))}")
 
 
 def shared_limit(target: str) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.types import types
 from ptxkit.machine.types import dtype_of
@@ -19,7 +20,7 @@ class Unsupported(Exception):
     kind = "unsupported"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Operation:
     """An instruction as its semantics see it: the form with its modifiers, and the constants among its operands.
 
@@ -92,7 +93,7 @@ def fitting(operand: BoundOperand) -> str:
     return operand.types[0]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Semantics:
     """The implementation of an instruction. `run` and the other callables receive arrays, as the README describes.
 

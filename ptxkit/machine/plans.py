@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import attrs
 import numpy as np
 
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.forms import Fragment
 from ptxkit.isa.mismatch import Mismatch
@@ -28,7 +28,7 @@ HOLDING = ("wgmma", "tcgen05.ld")
 """Groups of asynchronous operations that use registers while in flight."""
 
 
-@attrs.frozen
+@frozen
 class Plan:
     """Where instructions of one form and shape have the registers that they read and write: operand, and path within it."""
 
@@ -102,7 +102,7 @@ def is_copy(bound: Bound | Mismatch) -> bool:
     return any(one.what.value == reads[0].name and bound.holds(one.when) for one in bound.form.computes)
 
 
-@attrs.frozen
+@frozen
 class CallParts:
     """The operands of a `call` by their role."""
 

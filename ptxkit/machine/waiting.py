@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
+from ptxkit.frozen import define
 from ptxkit.machine.blocks import BasicBlock
 from ptxkit.machine.compiling import Waiting
 from ptxkit.machine.ending import fault_of
@@ -23,7 +23,7 @@ HASTE = 0.25
 """Under random schedules, the probability that a time-limited wait gives up at once (9.7.14.15.16)."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Blocked:
     """Lanes that wait at a barrier or for an asynchronous operation."""
 

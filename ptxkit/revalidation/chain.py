@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import attrs
@@ -10,6 +9,7 @@ import attrs
 from ptxkit import files
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.isa.targets import parse_version
+from ptxkit.memo import expression
 from ptxkit.revalidation.architectures import architectures, named_target
 from ptxkit.revalidation.locating import Locator
 from ptxkit.revalidation.log import Message, lacks_architecture, messages
@@ -22,7 +22,7 @@ TIMEOUT = 120.0
 INSTALL = "install one, or a newer one: pip install -U 'ptxkit[nvjitlink]' (no GPU needed), 'ptxkit[ptxas]', or 'ptxkit[driver]' for a GPU"
 
 _TOO_OLD = "'Compile only(-c)' requires PTX ISA"
-_TOO_NEW = re.compile(r"Unsupported \.version .*current version is '(\d+\.\d+)'")
+_TOO_NEW = expression(r"Unsupported \.version .*current version is '(\d+\.\d+)'")
 
 
 def revalidate(

@@ -14,10 +14,10 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from typing import TypeVar
 
-import attrs
-
 from ptxkit import checking
 from ptxkit.diagnostics import Span
+from ptxkit.frozen import frozen
+from ptxkit.memo import expression
 from ptxkit.names import resolve
 from ptxkit.problem import Problem
 from ptxkit.revalidation.architectures import named_target
@@ -44,20 +44,20 @@ from ptxkit.syntax import (
 
 T = TypeVar("T")
 
-_QUOTED = re.compile(r"'([^']+)'")
-_ARGUMENT = re.compile(r"\b(?:[Aa]rgument|operand) (\d+)\b")
-_SYNTAX = re.compile(r"Parsing error near '(.*)': ")
-_MARKER = re.compile(r'#\s*(\d+)\s+"([^"\n]*)"')
-_MODIFIER_MEANT = re.compile(r"`(\.[\w:]+)`")
-_ROUNDING = re.compile(r"\.(rn|rz|rm|rp|rna|rs|rni|rzi|rmi|rpi)\b")
-_ABOUT_GUARD = re.compile(r"Predicate expression expected|Illegal argument to predicate negation")
-_ABOUT_RESULT = re.compile(r"Result (register|vector)|Predicate output|Read-only special register")
-_ABOUT_ADDRESS = re.compile(r"State space mismatch between instruction and address")
-_ABOUT_VECTOR = re.compile(r"Illegal vector size|Incompatible elements of vector")
-_ABOUT_ROUNDING = re.compile(r"Illegal rounding modifier|Multiple rounding modifiers")
+_QUOTED = expression(r"'([^']+)'")
+_ARGUMENT = expression(r"\b(?:[Aa]rgument|operand) (\d+)\b")
+_SYNTAX = expression(r"Parsing error near '(.*)': ")
+_MARKER = expression(r'#\s*(\d+)\s+"([^"\n]*)"')
+_MODIFIER_MEANT = expression(r"`(\.[\w:]+)`")
+_ROUNDING = expression(r"\.(rn|rz|rm|rp|rna|rs|rni|rzi|rmi|rpi)\b")
+_ABOUT_GUARD = expression(r"Predicate expression expected|Illegal argument to predicate negation")
+_ABOUT_RESULT = expression(r"Result (register|vector)|Predicate output|Read-only special register")
+_ABOUT_ADDRESS = expression(r"State space mismatch between instruction and address")
+_ABOUT_VECTOR = expression(r"Illegal vector size|Incompatible elements of vector")
+_ABOUT_ROUNDING = expression(r"Illegal rounding modifier|Multiple rounding modifiers")
 
 
-@attrs.frozen
+@frozen
 class Location:
     """A node, the part of it concerned, and ptxkit's own diagnosis."""
 
@@ -66,7 +66,7 @@ class Location:
     note: str = ""
 
 
-@attrs.frozen
+@frozen
 class _Site:
     """A statement and its range, without leading text."""
 

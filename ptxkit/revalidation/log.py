@@ -8,20 +8,22 @@ from collections.abc import Iterable
 import attrs
 
 from ptxkit.diagnostics import Severity
+from ptxkit.frozen import frozen
+from ptxkit.memo import expression
 from ptxkit.revalidation.verdict import Resources
 
-_MESSAGE = re.compile(r"(?:ptxas |nvlink )?(?:(?P<source>.*), line (?P<line>\d+); )?(?P<severity>fatal|error|warning|info) *: (?P<text>.*)")
-_LINE_AT_END = re.compile(r" encountered on line (\d+)$")
-_ADVICE = re.compile(r"\(C\d+\)")
-_BUG = re.compile(r"internal (compiler )?error|\(C79\d\d\)|assertion\b.*\bfail", re.IGNORECASE)
-_UNRESOLVED = re.compile(r"Undefined reference to |Unresolved extern ")
+_MESSAGE = expression(r"(?:ptxas |nvlink )?(?:(?P<source>.*), line (?P<line>\d+); )?(?P<severity>fatal|error|warning|info) *: (?P<text>.*)")
+_LINE_AT_END = expression(r" encountered on line (\d+)$")
+_ADVICE = expression(r"\(C\d+\)")
+_BUG = expression(r"internal (compiler )?error|\(C79\d\d\)|assertion\b.*\bfail", re.IGNORECASE)
+_UNRESOLVED = expression(r"Undefined reference to |Unresolved extern ")
 
-_NO_ARCHITECTURE = re.compile(r"Value '.*' is not defined for option 'gpu-name'|Unknown arch name '")
+_NO_ARCHITECTURE = expression(r"Value '.*' is not defined for option 'gpu-name'|Unknown arch name '")
 
 _SEVERITIES = {"fatal": Severity.ERROR, "error": Severity.ERROR, "warning": Severity.WARNING, "info": Severity.INFO}
 
 
-@attrs.frozen
+@frozen
 class Message:
     """A message of the compiler about the module. `line` counts from 1; `source` is the file that it names."""
 
@@ -67,15 +69,15 @@ def _message(line: str) -> Message | None:
     return Message(severity, text, int(number) if number is not None else None, match["source"])
 
 
-_ENTRY = re.compile(r"Compiling entry function '(.+)' for '")
-_FUNCTION = re.compile(r"Function properties for '?(.+?)'?:?$")
-_FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
-_USED = re.compile(r"Used (\d+) registers")
-_LINKED = re.compile(r"used \d+ registers,.* (\d+) stack,")
-_BARRIERS = re.compile(r"used (\d+) barriers")
-_CUMULATIVE = re.compile(r"(\d+) bytes cumulative stack size")
-_SHARED = re.compile(r"(\d+) bytes smem")
-_CONSTANT = re.compile(r"(\d+) bytes cmem\[\d+\]")
+_ENTRY = expression(r"Compiling entry function '(.+)' for '")
+_FUNCTION = expression(r"Function properties for '?(.+?)'?:?$")
+_FRAME = expression(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_USED = expression(r"Used (\d+) registers")
+_LINKED = expression(r"used \d+ registers,.* (\d+) stack,")
+_BARRIERS = expression(r"used (\d+) barriers")
+_CUMULATIVE = expression(r"(\d+) bytes cumulative stack size")
+_SHARED = expression(r"(\d+) bytes smem")
+_CONSTANT = expression(r"(\d+) bytes cmem\[\d+\]")
 
 
 def resources(log: str) -> tuple[Resources, ...]:

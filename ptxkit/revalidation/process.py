@@ -7,10 +7,10 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 
-import attrs
+from ptxkit.frozen import frozen
 
 
-@attrs.frozen
+@frozen
 class Finished:
     """A program that has exited or was killed: `code` is None after a timeout."""
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from ptxkit.memo import expression
 from ptxkit.revalidation import log, process, wheels
 from ptxkit.revalidation.validator import Answer, CompilerBug, Request, Unavailable
 
-_VERSION = re.compile(r"release [\d.]+, V(\d[\d.]*)")
+_VERSION = expression(r"release [\d.]+, V(\d[\d.]*)")
 
 
 class Ptxas:

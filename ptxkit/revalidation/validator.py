@@ -6,6 +6,7 @@ from typing import Protocol
 
 import attrs
 
+from ptxkit.frozen import frozen
 from ptxkit.revalidation.verdict import Resources
 
 
@@ -22,7 +23,7 @@ class CompilerBug(Exception):
         self.log = log
 
 
-@attrs.frozen
+@frozen
 class Request:
     """A module to compile."""
 
@@ -38,7 +39,7 @@ class Request:
     optimized: bool = True
 
 
-@attrs.frozen
+@frozen
 class Answer:
     """A compiler's result; `accepted` is its own claim, which the log may contradict."""
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from ptxkit.frozen import frozen
+
 if TYPE_CHECKING:
     from ptxkit.diagnostics import Diagnostic
     from ptxkit.syntax import Path
@@ -23,7 +25,7 @@ class Outcome(enum.StrEnum):
     """Nothing could judge the module: there is no validator, or none that supports its target or PTX version."""
 
 
-@attrs.frozen
+@frozen
 class Resources:
     """The registers and memory of a kernel, in bytes per thread (stack, spills) or per block (shared); None if not reported.
 
@@ -43,7 +45,7 @@ class Resources:
     barriers: int | None = None
 
 
-@attrs.frozen
+@frozen
 class Skipped:
     """A validator that was skipped, and why."""
 
@@ -51,7 +53,7 @@ class Skipped:
     reason: str
 
 
-@attrs.frozen
+@frozen
 class Verdict:
     """The verdict of a validator on a module."""
 

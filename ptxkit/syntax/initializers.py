@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ptxkit.memo import expression
 from ptxkit.syntax import lexical, shapes
 from ptxkit.syntax.nodes import Braces, Node, Numbers, shape
 from ptxkit.syntax.shapes import Failure, build
@@ -16,7 +17,7 @@ _ROW = r"\{[^{}\"/;]{0,200}+\}"
 
 def _pieces(run: str) -> re.Pattern[str]:
     word = rf"(?:-?{lexical.NUMBER}|{lexical.NAME})(?=[ \t\r\n,}}])"
-    return re.compile(rf"({lexical.TRIVIA}*+)(?:({run})|({_ROW})|([{{}},])|({word})|({_ELEMENT})|{lexical.NOT})?+", re.S)
+    return expression(rf"({lexical.TRIVIA}*+)(?:({run})|({_ROW})|([{{}},])|({word})|({_ELEMENT})|{lexical.NOT})?+", re.S)
 
 
 _FIRST, _NEXT = _pieces(lexical.RUN), _pieces(lexical.NOT)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ptxkit.memo import expression
 from ptxkit.syntax import lexical, nodes, shapes
 from ptxkit.syntax.lexical import NOT
 from ptxkit.syntax.nodes import Guard, Instruction, Name, Node, Number, Opcode, shape
@@ -21,7 +22,7 @@ OPCODE = rf"[A-Za-z_][A-Za-z0-9_.]*+(?:::[A-Za-z0-9_.]++|{NOT})*+"
 GUARD = r"@[A-Za-z0-9_$%!]++"
 """At least what a guard may be."""
 
-_HEAD = re.compile(
+_HEAD = expression(
     rf"""([ \t\r\n\f\v]*+)
     (?: (@!?) ((?:[A-Za-z]|[_$%][A-Za-z0-9_$])[A-Za-z0-9_$]*+) ([ \t]++) | {NOT})?+
     ([A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z0-9_]++{lexical.PARTS}|{NOT})*+)
@@ -29,15 +30,15 @@ _HEAD = re.compile(
     re.S | re.X,
 )
 
-_PIECE = re.compile(
+_PIECE = expression(
     rf"((?:[^,{{}}\[\]()\s]|\{{[^{{}}]*+\}}|\[[^\[\]]*+\]|\([^()]*+\)|\s++(?![,\s]|\Z)|{NOT})++)(\s*+,\s*+|\s*+\Z)", re.ASCII
 )
 """An operand, and the comma behind it with the white space around it."""
-_PIECES = re.compile(rf"(?:[^, {{}}\[\]()]++|\{{[^{{}}]*+\}}|\[[^\[\]]*+\]|\([^()]*+\)|{NOT})++")
+_PIECES = expression(rf"(?:[^, {{}}\[\]()]++|\{{[^{{}}]*+\}}|\[[^\[\]]*+\]|\([^()]*+\)|{NOT})++")
 """The operands, if a comma and a blank separate them and no other blanks stand outside of brackets."""
-_LEAF = re.compile(rf"(-?{lexical.NUMBER})|{lexical.NAME}")
-_SIMPLE_ADDRESS = re.compile(rf"\[({lexical.NAME})(?:\+(-?[0-9]++)|{NOT})?+\]")
-_FLAT_VECTOR = re.compile(rf"\{{([%$_0-9A-Za-z]++(?:, [%$_0-9A-Za-z]++|{NOT})*+)\}}")
+_LEAF = expression(rf"(-?{lexical.NUMBER})|{lexical.NAME}")
+_SIMPLE_ADDRESS = expression(rf"\[({lexical.NAME})(?:\+(-?[0-9]++)|{NOT})?+\]")
+_FLAT_VECTOR = expression(rf"\{{([%$_0-9A-Za-z]++(?:, [%$_0-9A-Za-z]++|{NOT})*+)\}}")
 _BARE_ADDRESS, _OFFSET_ADDRESS = shape("[", "]"), shape("[", "+", "]")
 _SIGILS, _BRACKETS = frozenset("%_$"), frozenset("[{(")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ptxkit.memo import expression
+
 NOT = "(?!)"
 """Never matches. Before Python 3.11.5, a possessive repetition continues where its last iteration failed instead of where that began;
 this, as the last alternative of an iteration that can fail midway, restores the position."""
@@ -38,7 +40,7 @@ END, RUN_TOKEN, STRING_TOKEN, NUMBER_TOKEN, NAME_TOKEN, KEYWORD_TOKEN, UNCLOSED,
 
 def _tokens(number: str, run: str) -> re.Pattern[str]:
     unclosed = r'"[^"\n]*+|/\*.*+'
-    return re.compile(
+    return expression(
         rf"({TRIVIA}*+)(?:({run})|({STRING})|({number})|({NAME})|({KEYWORD})|({unclosed})|([0-9][A-Za-z0-9_$.]*+)|(.)|{NOT})?+", re.S
     )
 
@@ -50,7 +52,7 @@ AFTER_VALUE = _tokens(NUMBER, NOT)
 IN_LIST = _tokens(f"-?{NUMBER}", RUN)
 """Where a list may begin; only there, since searching in vain for the end of a run would take quadratic time."""
 
-_TRIVIA, _OPCODE = re.compile(TRIVIA), re.compile(OPCODE)
+_TRIVIA, _OPCODE = expression(TRIVIA), expression(OPCODE)
 
 
 def trivia(text: str) -> str:

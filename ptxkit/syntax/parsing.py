@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from operator import length_hint
 from typing import Any
 
-from ptxkit.memo import collector_paused
+from ptxkit.memo import collector_paused, expression
 from ptxkit.syntax import lexical, shapes
 from ptxkit.syntax.initializers import Initializers
 from ptxkit.syntax.instructions import GUARD, OPCODE, Irregular, Remembered, build_instructions, remembered
@@ -75,8 +75,8 @@ _USUAL = rf"""({_COMMENTS})
 """Statements of the layouts that compilers write, with what leads each. The groups are comments, with the white space before them; of an
 instruction its head (white space, guard and opcode, since a file repeats them) and its operands; of a label, a brace, a `.loc` or a line
 of DWARF data all of it; of a directive the white space before it, and its text."""
-_STATEMENT = re.compile(rf"{_USUAL})", re.S | re.X)
-_STATEMENTS = re.compile(rf"{_USUAL}|(.*+))", re.S | re.X)
+_STATEMENT = expression(rf"{_USUAL})", re.S | re.X)
+_STATEMENTS = expression(rf"{_USUAL}|(.*+))", re.S | re.X)
 """The same for `findall`. The last group has what follows the last statement that is usual and whole."""
 
 _Irregular = Callable[[str, str], list["Node | Row"]]
@@ -88,12 +88,12 @@ _CHUNK = 4096
 """So many characters are taken apart at a time. After a statement that is not usual the rest of them are taken apart again."""
 _LABEL_SHAPE = shape("", ":")
 
-_LINE_PARTS = re.compile(
+_LINE_PARTS = expression(
     rf"""({_BLANK})(?:([^{{}}:]++):|(\.loc[ \t]++)([0-9]++)([ \t])([0-9]++)([ \t])([0-9]++)|(\.b[0-9]++)([ \t]++)([^ \t]++))""", re.X
 )
 """A label, a `.loc` or a line of DWARF data, as a statement's group has it."""
 
-_QUICK = re.compile(
+_QUICK = expression(
     rf"""{_DIRECTIVE}
       | (?:\.(?:visible|extern|weak)\s++|{NOT})?+\.(?:entry|func)\b
         (?:[^;{{}}"/@\s]++|\s++(?!\{{|\.(?:visible|extern|weak|entry|func)\b)|{NOT}){{1,2000}}+(?:;|(?=\s*+\{{))
@@ -530,12 +530,12 @@ _KNOWN = _BEGINNING | _SPACES | _DATA_WORDS | {".pragma", ".align", ".ptr", ".at
 """The words that the grammar knows at the start of a directive: any other is as good as the next."""
 _NAMING = frozenset({".target", ".section"})
 _JOINING = frozenset({",", "+", "-"})
-_LINE = re.compile(r"(?:#|@@DWARF\b)[^\n]*+")
-_LABEL_AHEAD = re.compile(rf"{lexical.NAME}{lexical.TRIVIA}*+:(?!:)")
-_OPCODE_AHEAD = re.compile(lexical.OPCODE)
-_INSTRUCTION_AHEAD = re.compile(rf"{lexical.NAME}(?:\.(?!(?:[xyzwrgba]|[bh][0-9])[ \t]*+[,;|])[A-Za-z]|[ \t]++[A-Za-z%$_\[{{(])")
+_LINE = expression(r"(?:#|@@DWARF\b)[^\n]*+")
+_LABEL_AHEAD = expression(rf"{lexical.NAME}{lexical.TRIVIA}*+:(?!:)")
+_OPCODE_AHEAD = expression(lexical.OPCODE)
+_INSTRUCTION_AHEAD = expression(rf"{lexical.NAME}(?:\.(?!(?:[xyzwrgba]|[bh][0-9])[ \t]*+[,;|])[A-Za-z]|[ \t]++[A-Za-z%$_\[{{(])")
 """What looks like an instruction, and not like the first operand of one: `v.x,`."""
-_SPACE = re.compile(rf"{lexical.TRIVIA}*+")
+_SPACE = expression(rf"{lexical.TRIVIA}*+")
 
 
 def _plainly(rule: str, text: str, leading: str) -> Node | Failure:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
+from ptxkit.memo import expression
 from ptxkit.syntax import lexical
 from ptxkit.syntax.lexical import END, MALFORMED, TOKEN, UNCLOSED
 from ptxkit.syntax.nodes import Error
 from ptxkit.syntax.shapes import Cutter, Failure
 
-_LINE_REST = re.compile(
+_LINE_REST = expression(
     rf'(?:[^;\n{{}}/"]++|{{[^{{}};\n"/]*+}}(?=[^\n{{}}]*;)|{lexical.STRING}|{lexical.COMMENT}|/(?![/*])|{lexical.NOT})*+;?'
 )
-_STATEMENT_REST = re.compile(rf'(?:[^;/"]++|{lexical.TRIVIA}|{lexical.STRING}|["/]|{lexical.NOT})*+;?')
+_STATEMENT_REST = expression(rf'(?:[^;/"]++|{lexical.TRIVIA}|{lexical.STRING}|["/]|{lexical.NOT})*+;?')
 BYTE_ORDER_MARK = "\ufeff"
 _LONG = 10_000
 """A longer statement extends to its semicolon, over any number of lines."""

@@ -13,6 +13,7 @@ import re
 from typing import Any
 
 from ptxkit.frozen import frozen
+from ptxkit.memo import expression
 from ptxkit.syntax import nodes
 from ptxkit.syntax.grammar import grammar
 from ptxkit.syntax.lexical import (
@@ -151,7 +152,7 @@ def cut_with_cutter(text: str) -> tuple[Key, Slots]:
     return cutter.shape(), cutter.slots
 
 
-_PART = re.compile(
+_PART = expression(
     rf"""((?:(?<=[A-Za-z0-9_$"])[ \t\r\n]*+-|{NOT})?+
         (?:[)\]}}][ \t\r\n]*+-?+|[^A-Za-z0-9_$%."/)\]}}-]++|{KEYWORD}|%(?![A-Za-z0-9_$])|/(?![/*])|-(?!\.?[0-9])|{NOT})*+)
         (?:(-?{NUMBER}|{NAME}|{STRING})|{NOT})?+""",

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import attrs
 
+from ptxkit.memo import expression
+
 __all__ = ["Composite", "Container", "Leaf", "Node", "Path", "Shape", "node", "shape"]
 
 N = TypeVar("N", bound="Node")
@@ -21,7 +23,7 @@ N = TypeVar("N", bound="Node")
 Path = tuple[int, ...]
 """The location of a node: the index of a child, of its child, and so on, from the module (or from the node queried)."""
 
-_COMMENT = re.compile(r"//[^\n]*+|/\*.*?\*/", re.S)
+_COMMENT = expression(r"//[^\n]*+|/\*.*?\*/", re.S)
 
 
 @attrs.frozen(slots=True, weakref_slot=False)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from ptxkit.frozen import define
+
 if TYPE_CHECKING:
     from ptxkit.rewriters.profiling.device import Device
     from ptxkit.syntax import Module
@@ -32,7 +34,7 @@ class FindingsError(AssertionError):
         self.findings = tuple(findings)
 
 
-@attrs.define
+@define
 class Backend:
     """Runs kernels on the `machine` or a `gpu`. On the machine, `checks` are the monitors, and any finding fails the launch."""
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-import attrs
-
 from ptxkit.diagnostics import Origin
+from ptxkit.frozen import frozen
+from ptxkit.memo import expression
 from ptxkit.origins import Origins, frames, own_frame
 from ptxkit.syntax import Index, Module
 
-_CODE = re.compile(r"\s*(?:[\w$]+:\s*)?\{?\s*(?:@!?\s*[%\w$]+\s+)?[a-z]")
+_CODE = expression(r"\s*(?:[\w$]+:\s*)?\{?\s*(?:@!?\s*[%\w$]+\s+)?[a-z]")
 """A line that begins with an instruction: directives begin with a dot, comments with a slash, an inner label is on its own line."""
 
 
-@attrs.frozen
+@frozen
 class Links:
     """The links of a file. A key is a line of the user's source; without `.loc`, it is a line of the PTX."""
 

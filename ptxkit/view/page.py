@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import attrs
-
 from ptxkit.demangling import in_prose, readable
 from ptxkit.diagnostics import Diagnostic
+from ptxkit.frozen import frozen
 from ptxkit.origins import own_frame, source_lines
 from ptxkit.report.embedding import resource, script_json
 from ptxkit.report.source import headline
@@ -26,7 +25,7 @@ _LONGEST = 20_000
 """Maximum number of characters shown in a line: an initializer may be one line of megabytes."""
 
 
-@attrs.frozen
+@frozen
 class Graphs:
     """A page with the control flow graphs of some functions, in this order; if there is none, `reason` says why."""
 

@@ -9,18 +9,18 @@ import tempfile
 import time
 from pathlib import Path
 
-import attrs
-
 from ptxkit import files
+from ptxkit.frozen import frozen
+from ptxkit.memo import expression
 from ptxkit.revalidation import process, wheels
 from ptxkit.revalidation.ptxas import Ptxas
 from ptxkit.revalidation.validator import Unavailable
 from ptxkit.syntax import Module
 
-_LINE = re.compile(r'\s*//## File "([^"]*)", line (\d+)')
-_FUNCTION = re.compile(r"\.text\.([\w$.]+):$")
-_SECTION = re.compile(r"\s*\.section\s|//-{9,}")
-_INSTRUCTION = re.compile(r"\s*/\*[0-9a-f]{4,}\*/")
+_LINE = expression(r'\s*//## File "([^"]*)", line (\d+)')
+_FUNCTION = expression(r"\.text\.([\w$.]+):$")
+_SECTION = expression(r"\s*\.section\s|//-{9,}")
+_INSTRUCTION = expression(r"\s*/\*[0-9a-f]{4,}\*/")
 _OF_PTX = ".nv_debug_ptx_txt"
 
 
@@ -28,7 +28,7 @@ class NoCode(Exception):
     """Why there is no machine code to show."""
 
 
-@attrs.frozen
+@frozen
 class Sass:
     """Machine code, line by line."""
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Candidate, match
 from ptxkit.isa.forms import Condition
 from ptxkit.names import names_in
 from ptxkit.syntax import Block, Declaration, Function, Guard, Instruction, Label, Loc, Node, Pragma, parse, parse_operand, shape
 
 
-@attrs.frozen
+@frozen
 class Code:
     """Statements, with the properties that restrict where they may be inserted."""
 
@@ -117,7 +116,7 @@ def _declared_names(declaration: Declaration) -> Iterator[str]:
         yield from [f"{declarator.name.text}{n}" for n in range(min(declarator.count or 0, 1024))]
 
 
-@attrs.frozen
+@frozen
 class Traits:
     """The properties of an opcode with any operands."""
 

@@ -12,6 +12,7 @@ import attrs
 
 from ptxkit.analyses.cfg.graph import Edge, Via, control_flow, find_label
 from ptxkit.analyses.framework.routine import Routine
+from ptxkit.frozen import define, frozen
 from ptxkit.isa.registers import special_register
 from ptxkit.names import Scope, resolve
 from ptxkit.rewriters.engine import marks, parameters
@@ -23,7 +24,7 @@ from ptxkit.rewriters.engine.rewrite import Argument, Manifest, Probe, Refusal, 
 from ptxkit.syntax import Block, Declaration, Function, Instruction, Label, Loc, Module, Name, Node, Path, Targets
 
 
-@attrs.frozen
+@frozen
 class Before:
     """Code directly before an instruction. With `converged`, the caller guarantees that all threads of a warp arrive together."""
 
@@ -32,7 +33,7 @@ class Before:
     converged: bool = False
 
 
-@attrs.frozen
+@frozen
 class After:
     """Code directly after an instruction, where control continues sequentially."""
 
@@ -41,7 +42,7 @@ class After:
     converged: bool = False
 
 
-@attrs.frozen
+@frozen
 class Replace:
     """Code that replaces an instruction; empty code removes it."""
 
@@ -50,7 +51,7 @@ class Replace:
     converged: bool = False
 
 
-@attrs.frozen
+@frozen
 class AtEntry:
     """Code that runs once, at the start of a function."""
 
@@ -59,7 +60,7 @@ class AtEntry:
     converged: bool = True
 
 
-@attrs.frozen
+@frozen
 class AtExits:
     """Code before every exit of a function, under the same guard: `return`, `exit`, and on request `trap`."""
 
@@ -69,7 +70,7 @@ class AtExits:
     converged: bool = False
 
 
-@attrs.frozen
+@frozen
 class OnEdge:
     """Code that runs exactly when control takes an edge of the graph. The edge gets a block of its own if necessary."""
 
@@ -79,7 +80,7 @@ class OnEdge:
     converged: bool = False
 
 
-@attrs.frozen
+@frozen
 class Declare:
     """Declarations at the start of a function, for all of it: `.reg .b32 %pk_count;`."""
 
@@ -87,7 +88,7 @@ class Declare:
     code: str
 
 
-@attrs.frozen
+@frozen
 class AddParameter:
     """A new last parameter of a kernel: a scalar of the given type, naturally aligned. The manifest gives its offset."""
 
@@ -96,7 +97,7 @@ class AddParameter:
     type: str = ".u64"
 
 
-@attrs.frozen
+@frozen
 class AddToModule:
     """Variables or functions before the first function of the module that has a body: `.visible .global .align 8 .b64 __pk_buffer;`."""
 
@@ -140,7 +141,7 @@ _AFTER, _EDGE, _ENTRY, _BEFORE = range(4)
 """The order of code where several points coincide."""
 
 
-@attrs.define
+@define
 class _Body:
     """The pending changes of one block of statements: by child index, code to insert and replacements."""
 

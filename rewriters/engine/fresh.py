@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from itertools import count
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.memo import per_object
 from ptxkit.syntax import Module
 
 
-@attrs.frozen
+@frozen
 class Fresh:
     """Makes names from a role and an optional number: the same name for the same role and number."""
 

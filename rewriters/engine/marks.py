@@ -5,16 +5,16 @@ An inserted statement is preceded by `/*ptxkit+*/`; a replacement by `/*ptxkit= 
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
+from ptxkit.memo import expression
 from ptxkit.syntax import Block, Function, Header, Module, Node, parse
 
 INSERTED = "/*ptxkit+*/"
 _REPLACED = "/*ptxkit="
-_MARK = re.compile(r"/\*ptxkit(?:(\+)\*/|=((?:[^*]|\*(?!/)|(?!))*+)\*/) ?")
-_CLOSE = re.compile(r"\*(~*)/")
-_HELD = re.compile(r"\*~(~*)/")
+_MARK = expression(r"/\*ptxkit(?:(\+)\*/|=((?:[^*]|\*(?!/)|(?!))*+)\*/) ?")
+_CLOSE = expression(r"\*(~*)/")
+_HELD = expression(r"\*~(~*)/")
 
 
 def inserted(statement: Node, leading: str = "\n\t") -> Node:

@@ -9,12 +9,13 @@ import attrs
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.loops import loops
 from ptxkit.analyses.framework.routine import Routine, fact, routines
+from ptxkit.frozen import frozen
 from ptxkit.syntax import Address, Function, Instruction, Leaf, Loc, Module, Name, Node, Path, parse_statement
 
 POSITIONS = ("any", "first", "last", "block-start", "block-end", "loop-header")
 
 
-@attrs.frozen
+@frozen
 class Site:
     """An instruction of a function, by its index in document order."""
 
@@ -31,7 +32,7 @@ class Site:
         return self.routine.where(self.index)
 
 
-@attrs.frozen
+@frozen
 class Pattern:
     """What an instruction must match; fields left at their defaults match anything.
 

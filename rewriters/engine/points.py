@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
-
 from ptxkit.analyses.cfg.dataflow import solve, union
 from ptxkit.analyses.cfg.graph import ControlFlow, Via, control_flow
 from ptxkit.analyses.framework.bindings import bindings
@@ -17,6 +15,7 @@ from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.numbers.bits import mask_of
 from ptxkit.analyses.registers.liveness import liveness
 from ptxkit.analyses.registers.registers import CARRY, registers
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.names import Kind
 from ptxkit.rewriters.engine.code import traits
@@ -26,7 +25,7 @@ BOUND_PRAGMAS = ("used_bytes_mask",)
 """The pragmas that apply to the one instruction after them (11.4.11)."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Points:
     """Properties of the points of a function, by index of the instruction."""
 

@@ -9,12 +9,11 @@ import pkgutil
 from collections.abc import Callable
 from typing import Any
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.rewriters.engine.rewrite import Rewrite
 
 
-@attrs.frozen
+@frozen
 class Rewriter:
     """A rewriter: `strip-debug` is the function `strip_debug` of `rewriters/strip_debug.py`; its keyword arguments are options."""
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import attrs
 
 from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.frozen import frozen
 from ptxkit.syntax import Function, Index, Module, Path, Target
 
 
@@ -101,7 +102,7 @@ def _frozen(options: Mapping[str, Any]) -> Mapping[str, Any]:
     return MappingProxyType(dict(options))
 
 
-@attrs.frozen
+@frozen
 class Manifest:
     """What was done, for the program that launches the module or reads its results."""
 
@@ -126,7 +127,7 @@ class Manifest:
         }
 
 
-@attrs.frozen
+@frozen
 class Rewrite:
     """A new module, what was done, and what was omitted because it would have broken something."""
 

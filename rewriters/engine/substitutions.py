@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.directives import directives
 from ptxkit.isa.requirements import Requirement, parse_needs, requirement, satisfies
@@ -39,7 +38,7 @@ BYTES = {"8": 1, "16": 2, "32": 4, "64": 8, "16x2": 4}
 """Bytes of a type, by what follows its letters."""
 
 
-@attrs.frozen
+@frozen
 class Goal:
     """The version and target to write for, and fresh names."""
 

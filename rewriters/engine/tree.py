@@ -8,9 +8,10 @@ from typing import TypeVar
 
 import attrs
 
+from ptxkit.memo import expression
 from ptxkit.syntax import Block, Function, Module, Node, Path
 
-_COMMENTS = re.compile(r"(?:.*(?://[^\n]*|\*/))?", re.S)
+_COMMENTS = expression(r"(?:.*(?://[^\n]*|\*/))?", re.S)
 
 Container = TypeVar("Container", bound=Node)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import runpy
 import traceback
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import Any
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.memory.accesses import accesses
 from ptxkit.analyses.registers.registers import registers
+from ptxkit.memo import expression
 from ptxkit.rewriters.engine.code import code as parsed_code
 from ptxkit.rewriters.engine.code import guarded
 from ptxkit.rewriters.engine.edits import After, Before
@@ -21,7 +21,7 @@ from ptxkit.rewriters.probe_code import address, guard_of, under
 from ptxkit.rewriters.probing import Plan
 from ptxkit.syntax import parse
 
-_INPUT = re.compile(r"\{(\w+)\}")
+_INPUT = expression(r"\{(\w+)\}")
 
 
 def user(plan: Plan, *, at: str, code: str = "", file: str = "", when: str = "before", words: int = 1) -> None:

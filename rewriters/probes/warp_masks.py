@@ -10,13 +10,12 @@ iterations. They read their mask once, before the loop, and only count in it.
 
 from __future__ import annotations
 
-import attrs
-
 from ptxkit.analyses.cfg.graph import ControlFlow, Edge, Via, control_flow
 from ptxkit.analyses.cfg.loops import Loop, loops
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.numbers.bits import bits
 from ptxkit.analyses.uniformity.uniformity import Level, uniformity
+from ptxkit.frozen import frozen
 from ptxkit.rewriters.counting import calls, may_exit
 from ptxkit.rewriters.engine.edits import AtEntry, AtExits, Before, Declare, OnEdge
 from ptxkit.rewriters.engine.patterns import Site
@@ -69,7 +68,7 @@ def warp_masks(plan: Plan, *, kept: int = 4) -> None:
         _keep(plan, buffer, routine, own)
 
 
-@attrs.frozen
+@frozen
 class _Row:
     """A site whose executions a thread counts in registers: with its last mask, or, in a steady loop, the mask at the loop's entry."""
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.rewriters.profiling.elements import SIZES, unpacked
 from ptxkit.rewriters.profiling.launch import Array, Launch
 
 
-@attrs.frozen
+@frozen
 class Difference:
     """A difference in the final contents of an argument between two runs."""
 

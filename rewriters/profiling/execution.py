@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.rewriters.profiling.comparison import compared
 from ptxkit.rewriters.profiling.contents import of_array, of_scalar
 from ptxkit.rewriters.profiling.launch import Array, Launch, Raw, Scalar
 
 
-@attrs.frozen
+@frozen
 class Execution:
     """The result of a launch: `outputs` are the bytes of the compared arrays, by index of the argument."""
 

@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from ptxkit import files
+from ptxkit.frozen import frozen
 from ptxkit.revalidation import process
 from ptxkit.rewriters.manifest import LaunchShape, ProbeManifest, Table
 from ptxkit.rewriters.profiling.comparison import Difference
@@ -39,7 +40,7 @@ class Outcome(enum.StrEnum):
     """It could not be tried: no driver, no GPU, or an array file that cannot be read."""
 
 
-@attrs.frozen
+@frozen
 class Profile:
     """The profile of a launch."""
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import attrs
 
+from ptxkit.frozen import frozen
 from ptxkit.rewriters.profiling.elements import SIZES
 
 Dimensions = tuple[int, int, int]
 
 
-@attrs.frozen
+@frozen
 class Scalar:
     """A number of a type in `SIZES`."""
 
@@ -22,7 +23,7 @@ class Scalar:
     value: int | float
 
 
-@attrs.frozen
+@frozen
 class Array:
     """Memory passed to a kernel: as an address (`buffer`), as a 128-byte tensor map, or as a texture or surface object.
 
@@ -59,7 +60,7 @@ class Array:
         return self.count * SIZES[self.type]
 
 
-@attrs.frozen
+@frozen
 class Raw:
     """An argument passed as these bytes: a struct by value. The eight bytes at the offset of a part are replaced by the address of its
     array."""
@@ -80,7 +81,7 @@ def size_of(argument: Argument) -> int:
     return 128 if argument.kind == "tensormap" else 8
 
 
-@attrs.frozen
+@frozen
 class Launch:
     """A launch of a kernel."""
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
+from ptxkit.memo import expression
+
 Key = tuple[str | int, ...]
 """The path to a value: names of keys and indices of elements."""
 
-_TOKEN = re.compile(
+_TOKEN = expression(
     r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|\[\[|\]\]|[\[\]{},=\n]|#[^\n]*|[^\s\[\]{},="\'#]+',
     re.DOTALL,
 )

@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.rewriters.engine.rewrite import Refused
 from ptxkit.rewriters.reduction import ddmin
 from ptxkit.rewriters.reduction.steps import Edits, Step, plainer, steps
@@ -16,7 +15,7 @@ from ptxkit.rewriters.reduction.testing import Journal, Test, Validity
 from ptxkit.syntax import Function, Module, parse
 
 
-@attrs.frozen
+@frozen
 class Progress:
     """The progress of a reduction."""
 
@@ -27,7 +26,7 @@ class Progress:
     seconds: float
 
 
-@attrs.frozen
+@frozen
 class Reduced:
     """The result of a reduction. Tests known from an earlier run are not counted."""
 

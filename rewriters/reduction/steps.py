@@ -10,6 +10,7 @@ import attrs
 
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.framework.routine import routines
+from ptxkit.frozen import frozen
 from ptxkit.names import Kind, names_in, resolve
 from ptxkit.rewriters.engine.registry import Rewriter, all_rewriters
 from ptxkit.syntax import (
@@ -41,7 +42,7 @@ Edits = Mapping[Path, Sequence[Node]]
 """The replacement for the node at each path."""
 
 
-@attrs.frozen
+@frozen
 class Step:
     """A step: its name, for progress reports, and its edits."""
 

@@ -9,9 +9,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import attrs
-
 from ptxkit import files
+from ptxkit.frozen import frozen
 from ptxkit.revalidation import process
 from ptxkit.revalidation.ptxas import Ptxas
 from ptxkit.revalidation.validator import Unavailable
@@ -21,7 +20,7 @@ FILE = "{}"
 """The file name's position in a command; without it, the file comes last."""
 
 
-@attrs.frozen
+@frozen
 class Command:
     """A shell command that receives a file and succeeds (exit code 0) if the file still shows the behavior."""
 

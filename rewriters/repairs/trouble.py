@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.analyses.framework.bindings import bindings, such
 from ptxkit.analyses.framework.routine import Routine
@@ -15,7 +17,6 @@ from ptxkit.analyses.inputs.shapes import is_said
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.diagnostics import Diagnostic, Span
-from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.rewriters.repairs.looking import Seen
 from ptxkit.rewriters.repairs.points import Loud, Point, between, is_loud
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
 
 
-@frozen(eq=False)
+@attrs.frozen(eq=False)
 class Trouble:
     """A finding in a function, and its instructions by index: that of the finding, then the related ones."""
 

@@ -9,8 +9,9 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.forms import Form
 from ptxkit.isa.table import forms
+from ptxkit.memo import expression
 
-_OPTIONAL = re.compile(r"\{([^{}]*)\}")
+_OPTIONAL = expression(r"\{([^{}]*)\}")
 
 
 def worded(form: Form, slots: Mapping[str, str], *operands: str) -> str:

@@ -116,7 +116,7 @@ def test_a_fault_of_what_is_in_flight_names_who_started_it():
     }
     """
     machine = Machine("sm_90a")
-    with pytest.raises(Fault, match="no mbarrier object"):
+    with pytest.raises(Fault, match="no mbarrier is there"):
         machine.launch(machine.load(text), "k", np.zeros(16, np.int32), grid=1, block=1)
 
 

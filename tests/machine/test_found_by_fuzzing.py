@@ -106,7 +106,7 @@ def test_products_of_a_warpgroup_need_all_of_it(sparse: str, k: int, more: str, 
 
 @pytest.mark.parametrize("columns", [0, -1, 31, 33, 96, 513, 1024])
 def test_an_allocation_of_another_number_of_columns_is_a_fault(columns: int) -> None:
-    with pytest.raises(Fault, match="there must be 32, 64, 128, 256 or 512") as caught:
+    with pytest.raises(Fault, match="the number must be 32, 64, 128, 256 or 512") as caught:
         launch(f"mov.b32 %r1, {columns}; tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%s], %r1;")
     assert caught.value.kind == "tensor memory"
 
@@ -161,7 +161,7 @@ TENSOR = """
         ("%l", "address", "outside of shared memory"),
         ("%m", "address", "outside of shared memory"),
         ("bar+4", "address", "misaligned update of 8 bytes"),
-        ("tile", "mbarrier", "no mbarrier object is there"),
+        ("tile", "mbarrier", "no mbarrier is there"),
     ],
 )
 def test_a_copy_of_a_tile_tells_an_mbarrier_in_shared_memory(mbarrier: str, kind: str, message: str) -> None:

@@ -25,9 +25,15 @@ def record() -> kept.Kept:
 
 
 @cache
+def all_tests() -> tuple[Any, ...]:
+    """The tests there are, made once."""
+    return tuple(forms.all_tests())
+
+
+@cache
 def recorded() -> tuple[Any, ...]:
     """The tests that ran on the device."""
-    return tuple([test for test in forms.all_tests() if record().tests.get(test.key, {}).get("status") == "ran"])
+    return tuple([test for test in all_tests() if record().tests.get(test.key, {}).get("status") == "ran"])
 
 
 def check(test: Any) -> None:
@@ -54,4 +60,4 @@ def test_so_does_every_combination_of_modifiers() -> None:
 
 
 def test_every_reason_is_of_some_test() -> None:
-    assert {reason for _, reason in judging.reasons()} == {judging.reason(test) for test in forms.all_tests()} - {""}
+    assert {reason for _, reason in judging.reasons()} == {judging.reason(test) for test in all_tests()} - {""}

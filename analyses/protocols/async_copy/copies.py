@@ -559,16 +559,16 @@ class _Watch(Observer):
         """Reports a read of data that a copy may still be writing."""
         moment, operation = hazard.moment, hazard.operation
         reader, owner = (self.regions.thread_block.name(thread) for thread in hazard.threads)
-        who = f"its own copy ({reader})" if reader == owner else f"what {owner} copies ({reader})"
         does = "reads" if hazard.access.reads else "overwrites"
+        who = f"{reader} {does} {'its own copy' if reader == owner else f'what {owner} copies'}"
         steps = self._steps(moment, operation, at)
         if at == moment.instruction:
-            message = f"this {does} {who} while the copy may be in flight"
+            message = f"{who} while the copy may be in flight"
             child: int | None = hazard.access.child
         else:
             message = _SAID[rule].format(accessed="read" if hazard.access.reads else "overwritten")
             child = None
-            steps = (*steps, (moment.instruction, f"this {does} {who} while it may be in flight"))
+            steps = (*steps, (moment.instruction, f"{who} here, while it may be in flight"))
         notes = self._notes(moment, operation)
         # a read needs the data; an overwrite loses it, though it may only be zeros that arrive late
         is_ahead = self._is_ahead(hazard)
@@ -716,7 +716,7 @@ class _Watch(Observer):
         given = [f"{leaf} = {number}" for leaf, number in model.items() if leaf.operator in ("parameter", "special")]
         notes = ["this happens with " + ", ".join(sorted(given))] if given else []
         if self.regions.thread_block.is_assumed:
-            notes.append(f"for a CTA of {' x '.join(map(str, self.regions.thread_block.shape))} threads")
+            notes.append(f"for a CTA of {'x'.join(map(str, self.regions.thread_block.shape))} threads")
         return tuple(notes)
 
 
@@ -725,8 +725,8 @@ _FIRST = (CopyFault.WRONG_ASYNC_GROUP_KIND, CopyFault.GROUP_COUNT_UNBALANCED_OVE
 _EARLY = {*_FIRST, CopyFault.WAIT_GROUP_TOO_WEAK, CopyFault.CPASYNC_READ_BEFORE_WAIT}
 
 _SAID: dict[str, str] = {
-    CopyFault.WAIT_BEFORE_COMMIT: "this wait does not cover copies that are not yet in a group: they are committed only afterwards",
-    CopyFault.WAIT_GROUP_TOO_WEAK: "this wait may leave the group in flight whose bytes are {accessed} next: fewer groups may stay pending",
+    CopyFault.WAIT_BEFORE_COMMIT: "this wait does not cover copies that are committed to a group only after it",
+    CopyFault.WAIT_GROUP_TOO_WEAK: "this wait may leave in flight the group whose bytes are {accessed} next: fewer may stay in flight",
     CopyFault.GROUP_COUNT_UNBALANCED_OVER_BACK_EDGE: (
         "this wait relies on one group per iteration, but on this path an iteration commits none"
     ),

@@ -55,12 +55,11 @@ def _sizes(routine: Routine, rule: str, i: int, bound: Bound) -> Iterator[Findin
         if operand.limits is None or operand.role == "addr" or operand.shape.kind == "immediate":
             continue
         term = values(routine).operand(i, routine.instructions[i].operands[operand.path[0]])
-        wrong = _outside(operand, term) if term is not None else ""
-        if wrong:
+        if term is not None and (wrong := _outside(operand, term)):
             yield Finding(
                 i,
                 f"`{operand.name}` {wrong}, and must be {operand.limits}",
-                notes=(f"it is {term}",),
+                notes=() if term.constant is not None else (f"it is {term}",),
                 kind=rule,
                 child=first + operand.path[0],
             )
@@ -141,6 +140,6 @@ def _extent(routine: Routine, rule: str, access: Access) -> Iterator[Finding]:
     for number, run in zip(numbers, lanes(routine).execution(access.instruction), strict=True):
         first = signed(number, where.offset.width)
         if run is Runs.ALWAYS and not 0 <= first <= size - access.bytes:
-            message = f"bytes {first} to {first + access.bytes - 1} of `{where.symbol.name}` are copied, which has {size}"
+            message = f"this copies bytes {first} to {first + access.bytes - 1} of `{where.symbol.name}`, which has only {size}"
             yield Finding(access.instruction, message, kind=rule, child=access.child)
             return

@@ -21,10 +21,11 @@ from ptxkit.analyses.symbolic.terms import Term, spoken
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.symex.async_groups import ITERATION, Trail
 from ptxkit.analyses.symex.async_queue import Moment, Observer, explore
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 
 
-@attrs.frozen
+@frozen
 class Wait:
     """A wait for groups, and what was in flight there."""
 
@@ -38,7 +39,7 @@ class Wait:
     after: tuple[int, int]
 
 
-@attrs.frozen
+@frozen
 class Meeting:
     """A barrier, with its arrivals and waits by instruction."""
 
@@ -50,7 +51,7 @@ class Meeting:
     waits: tuple[int, ...]
 
 
-@attrs.frozen
+@frozen
 class Step:
     """An action in an iteration: `start`, `commit`, `wait`, `barrier` or `read`."""
 
@@ -59,7 +60,7 @@ class Step:
     instructions: tuple[int, ...]
 
 
-@attrs.frozen
+@frozen
 class Iteration:
     """What one thread does in one iteration of a loop once its pipeline is full."""
 
@@ -68,7 +69,7 @@ class Iteration:
     steps: tuple[Step, ...]
 
 
-@attrs.frozen
+@frozen
 class Pipeline:
     """The asynchronous pipeline of a function."""
 

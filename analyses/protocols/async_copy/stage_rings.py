@@ -6,8 +6,6 @@ concrete values.
 
 from __future__ import annotations
 
-import attrs
-
 from ptxkit.analyses.events.effects import Action, effects
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.memory.accesses import accesses
@@ -15,9 +13,10 @@ from ptxkit.analyses.memory.regions import Region, regions
 from ptxkit.analyses.symbolic.environment import settler
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symex.async_queue import Coverage, Moment, Observer, explore
+from ptxkit.frozen import frozen
 
 
-@attrs.frozen
+@frozen
 class Ring:
     """The locations in shared memory that an asynchronous copy uses."""
 
@@ -34,7 +33,7 @@ class Ring:
         return len(self.offsets)
 
 
-@attrs.frozen
+@frozen
 class Rings:
     """The rings of a function, by instruction."""
 

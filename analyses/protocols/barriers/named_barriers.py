@@ -6,7 +6,7 @@ Requires that the number of every barrier in the function is known, and which th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import control_flow
@@ -62,6 +62,21 @@ class Group:
     def threads(self) -> int:
         return self.warps.bit_count() * WARP
 
+    @property
+    def arrivals(self) -> int:
+        """The number of threads that may arrive before the barrier is complete."""
+        return arrivals([(site.warps, site.use.waits) for site in self.sites])
+
+
+def arrivals(uses: Iterable[tuple[int, bool]]) -> int:
+    """How many threads may arrive before a barrier is complete, given the warps of each use and whether they wait there: a warp counts at
+    each use at which it does not wait, and at one of the others."""
+    waiting = threads = 0
+    for warps, waits in uses:
+        threads += 0 if waits else warps.bit_count() * WARP
+        waiting |= warps if waits else 0
+    return threads + waiting.bit_count() * WARP
+
 
 @fact
 def named_barriers(routine: Routine) -> tuple[Group, ...]:
@@ -77,7 +92,7 @@ def named_barriers(routine: Routine) -> tuple[Group, ...]:
     groups: dict[int, list[Site] | None] = {}
     for use in uses:
         ids = _numbers(use)
-        warps = _warps(routine, use) if flow.block_of[use.instruction] in flow.reachable else None
+        warps = warps_of(routine, use) if flow.block_of[use.instruction] in flow.reachable else None
         for id_ in ids:
             if len(ids) > 1 or warps is None or (use.is_counted and (use.count is None or use.count.constant is None)):
                 groups[id_] = None
@@ -95,7 +110,7 @@ def _numbers(use: BarrierUse) -> tuple[int, ...]:
     return tuple(range(least, most + 1)) if most - least < 16 else ()
 
 
-def _warps(routine: Routine, use: BarrierUse) -> int | None:
+def warps_of(routine: Routine, use: BarrierUse) -> int | None:
     """The warps that execute a use; None if that is uncertain, or if only part of a warp does."""
     found: int | None = None
     for number in contrasting_arguments():
@@ -135,15 +150,15 @@ def miscounts(group: Group) -> Iterator[Miscount]:
             return
         others = tuple([other for other in group.sites if other is not site])
         assert site.count is not None
-        if site.count > group.total:
+        if site.count > max(group.total, group.arrivals):
             said = True
-            yield Miscount(site, f"it waits for {site.count} threads, but the CTA has {group.total}", ())
-        elif site.count > group.threads and site.warps:
+            yield Miscount(site, f"barrier {group.id} waits for {site.count} threads, but the CTA has {group.total}", ())
+        elif site.count > group.arrivals and site.warps:
             said = True
-            yield Miscount(site, f"it expects {site.count} threads, but only {group.threads} ever reach barrier {group.id}", others)
+            yield Miscount(site, f"barrier {group.id} expects {site.count} threads, but only {group.threads} ever reach it", others)
         elif site.threads > site.count:
             said = True
-            yield Miscount(site, f"it expects {site.count} threads, but {site.threads} reach it at this instruction alone", others)
+            yield Miscount(site, f"barrier {group.id} expects {site.count} threads, but {site.threads} reach it here alone", others)
     if said:
         return
     yield from _of_roles(group, counted)
@@ -164,7 +179,8 @@ def _of_roles(group: Group, counted: list[Site]) -> Iterator[Miscount]:
     shown = wrong if len(wrong) < len(counted) else [waiting[0]]
     for site in shown:
         others = tuple([other for other in counted if other is not site])
-        yield Miscount(site, f"it expects {site.count} threads, but {arriving[0].threads} arrive and {waiting[0].threads} wait", others)
+        counts = f"{arriving[0].threads} arrive and {waiting[0].threads} wait"
+        yield Miscount(site, f"barrier {group.id} expects {site.count} threads, but {counts}", others)
 
 
 def disagreements(routine: Routine) -> Iterator[tuple[BarrierUse, BarrierUse]]:

@@ -14,6 +14,7 @@ from ptxkit.analyses.cfg.reachability import closure, nearest_first
 from ptxkit.analyses.events.barriers import BarrierUse, barriers
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.protocols.barriers.named_barriers import arrivals, warps_of
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.uniformity.example_runs import worlds
@@ -44,8 +45,18 @@ def overruns(routine: Routine) -> Iterator[Overrun]:
         found = _next(routine, uses, use, range(use.instruction + 1, flow.blocks[block].end))
         if found is None and not _stops(routine, range(use.instruction + 1, flow.blocks[block].end)):
             found = _after(routine, uses, use, block)
-        if found is not None:
+        if found is not None and not _takes_both(routine, use, uses[found.second]):
             yield found
+
+
+def _takes_both(routine: Routine, first: BarrierUse, second: BarrierUse) -> bool:
+    """Whether the barrier is for as many threads as execute all its uses together, so that it takes both arrivals of a warp, the second
+    of which waits."""
+    if not second.waits or first.threads is None:
+        return False
+    uses = [(use, warps_of(routine, use)) for use in barriers(routine).cta if use is first or _is_same(first, use)]
+    known = [(warps, use.waits) for use, warps in uses if warps is not None and use.threads == first.threads]
+    return len(known) == len(uses) and arrivals(known) == first.threads
 
 
 def _next(routine: Routine, uses: dict[int, BarrierUse], first: BarrierUse, run: range) -> Overrun | None:

@@ -247,7 +247,7 @@ def _unheard(world: World, search: Search, i: int, bound: Bound) -> Unheard | No
             if runs[start + source] is Runs.NEVER:
                 divergence = search.between(world, Level.WARP, thread, start + source)
                 if divergence is not None:
-                    path = "has ended" if divergence.has_ended else "took another path"
+                    path = "has exited" if divergence.has_ended else "took another path"
                     return _reported(world, search, i, thread, source, path, divergence.branch)
     return None
 
@@ -256,7 +256,7 @@ def _reported(world: World, search: Search, i: int, thread: int, source: int, wh
     example = search.example(world)
     if world.choice.loaded is not None:
         lane, own, others = world.choice.loaded
-        loaded = f"lane {lane} loads {own} and the other lanes {others}"
+        loaded = f"{own} loaded by lane {lane} and {others} by the other lanes"
         example = f"{example}, {loaded}" if example else loaded
     return Unheard(i, world.threads[thread], source, why, branch, example, world.template.assumed(thread))
 

@@ -447,7 +447,8 @@ def divergence_reports(facts: Facts, rule: Rule, routine: Routine, found: Iterab
         groups.setdefault(divergence.branch, []).append(divergence)
     for group in groups.values():
         first = group[0]
-        others = "" if len(group) < 2 else f"the same is true of {len(group) - 1} more after that branch"
+        more = "1 more instruction" if len(group) == 2 else f"{len(group) - 1} more instructions"
+        others = "" if len(group) < 2 else f"the same holds for {more} after that branch"
         where = routine.where(first.instruction)
         related = [] if first.branch == first.instruction else [(routine.where(first.branch), f"they diverge here: {first.why}")]
         inner = first.demand
@@ -478,7 +479,7 @@ def _sentence(routine: Routine, divergence: Divergence) -> str:
     group = {Level.WARP: "warp", Level.WARPGROUP: "warpgroup"}.get(divergence.scope, "CTA")
     if divergence.again:
         return f"{divergence.one} executes `{name}` once more than {divergence.other} of its {group}, which has left the loop"
-    lacks = "has ended" if divergence.has_ended else "does not"
+    lacks = "has exited" if divergence.has_ended else "does not"
     return f"{divergence.one} executes `{name}`, but {divergence.other} of its {group} {lacks}"
 
 

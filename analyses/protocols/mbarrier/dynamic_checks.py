@@ -114,8 +114,8 @@ def _standstill(ran: Ran) -> Iterator[Finding]:
             if i in use.blocked and thread in use.blocked[i] and use.completed > use.seen.get(thread, -1) + 1:
                 last = use.completed - 1
                 message = (
-                    f"phase {last} of {use.name}, of parity {last & 1}, has completed and is not the one that thread "
-                    f"{thread % ran.threads} waits for: it waits forever"
+                    f"thread {thread % ran.threads} deadlocks: phase {last} of {use.name}, of parity {last & 1}, has completed, "
+                    "and is not the one that it waits for"
                 )
                 yield Finding(i, message, ((use.init, "initialized here"),), kind=MbarrierFault.MBARRIER_PARITY)
                 return

@@ -56,7 +56,7 @@ def _of_step(routine: Routine, i: int, bound: Bound, step: Step) -> Iterator[Fin
             at = child_of(routine, i, count) if count is not None else child
             yield Finding(
                 i,
-                f"the count of an mbarrier must be 1 to {MOST_ARRIVALS}; it is {_number(step.amount)}",
+                f"the count of an mbarrier must be between 1 and {MOST_ARRIVALS}; it is {_number(step.amount)}",
                 kind=MbarrierFault.MBARRIER_COUNT_RANGE,
                 child=at,
             )

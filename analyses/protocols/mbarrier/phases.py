@@ -5,16 +5,15 @@ The launch is synthesized (`running`): if the kernel does not specify its thread
 
 from __future__ import annotations
 
-import attrs
-
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.protocols.mbarrier.running import run
 from ptxkit.analyses.protocols.mbarrier.uses import Use
+from ptxkit.frozen import frozen
 
 MOST_PHASES = 4
 
 
-@attrs.frozen
+@frozen
 class Phase:
     """A completed phase."""
 
@@ -26,7 +25,7 @@ class Phase:
     parity: int
 
 
-@attrs.frozen
+@frozen
 class Phases:
     """An mbarrier and its phases."""
 

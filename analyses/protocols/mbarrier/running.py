@@ -17,6 +17,7 @@ from ptxkit.analyses.inputs.launches import Sizes, example, most_operations
 from ptxkit.analyses.inputs.outside import Outside, outside
 from ptxkit.analyses.inputs.shapes import shapes
 from ptxkit.analyses.protocols.mbarrier.uses import Use
+from ptxkit.frozen import frozen
 
 if TYPE_CHECKING:
     from ptxkit.analyses.protocols.mbarrier.watching import Watch
@@ -36,7 +37,7 @@ STOPS = ("deadlock", "standstill", "mbarrier")
 """Kinds of faults that misuse of mbarriers leads to: deadlocks, and too many arrivals."""
 
 
-@attrs.frozen
+@frozen
 class Ran:
     """A launch that ran to completion, or that a misused mbarrier ended (`fault`)."""
 

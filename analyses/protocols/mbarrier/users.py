@@ -28,7 +28,7 @@ def incomplete(routine: Routine, known: Usage) -> Iterator[Finding]:
             steps_ = [(init, "initialized here"), *[(one.instruction, "bytes are not arrivals") for one in (*copies, *expects)[:1]]]
             yield Finding(blocking.instruction, message, tuple(steps_), kind=MbarrierFault.WAIT_NEVER_ARRIVED)
         if copies and waits and not ring.may_be(Does.EXPECT):
-            message = "the bytes of this copy count at an mbarrier that never expects any"
+            message = "this copy completes bytes at an mbarrier that never expects any"
             steps_ = [
                 (one.instruction, word) for one, word in ((waits[0], "waited for here"), *[(a, "arrived at here") for a in arrivals[:1]])
             ]
@@ -43,7 +43,7 @@ def incomplete(routine: Routine, known: Usage) -> Iterator[Finding]:
         if (copies or signals) and not ring.may_be(Does.WAIT):
             one = (copies or signals)[0]
             word = "completes bytes at an mbarrier" if copies else "arrives at an mbarrier"
-            message = f"this {word}, but nothing in the kernel waits for it: no thread can tell when it is done"
+            message = f"this {word}, but nothing in the kernel waits there: no thread can tell when it is done"
             yield Finding(one.instruction, message, ((init, "initialized here"),), False, kind=MbarrierFault.ASYNC_DATA_READ_WITHOUT_WAIT)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import attrs
 
+from ptxkit.frozen import define
 
-@attrs.define
+
+@define
 class Phase:
     """What arrived in one phase: `arrivals` of threads, `expected` bytes."""
 
@@ -14,7 +16,7 @@ class Phase:
     expected: int = 0
 
 
-@attrs.define
+@define
 class Use:
     """An mbarrier of the first cluster: its location, and the operations on it by instruction of the kernel."""
 

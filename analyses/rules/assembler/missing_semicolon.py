@@ -20,7 +20,7 @@ def _fix(facts: Facts, found: Diagnostic) -> Fix:
     text, at = facts.index.text, found.span.start
     while at and text[at - 1].isspace():
         at -= 1
-    return Fix("put a semicolon there", (Edit(at, at, ";"),), is_safe=False)
+    return Fix("insert a semicolon", (Edit(at, at, ";"),), is_safe=False)
 
 
 RULE = Rule(

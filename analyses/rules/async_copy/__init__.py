@@ -1,1 +1,3 @@
 """Asynchronous copies."""
+
+WORDS = ("async", "tcgen05")

@@ -1,4 +1,4 @@
-"""A004 committed-never-waited."""
+"""A004 committed-never-waited, by request."""
 
 from __future__ import annotations
 

@@ -1,1 +1,3 @@
 """Barriers."""
+
+WORDS = ("bar",)

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Thread counts of barriers, in a register, that are not a multiple of the warp size; or zero for arrivals."""
     yield from excess_reports(
-        facts, RULE, lambda bound: bound.threads, "count", lambda operand: f"the number of threads must be {operand.limits}"
+        facts, RULE, lambda bound: bound.threads, "count", lambda operand: f"the thread count must be {operand.limits}"
     )
 
 

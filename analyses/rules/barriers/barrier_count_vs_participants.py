@@ -24,7 +24,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                     RULE,
                     routine.where(wrong.site.use.instruction),
                     wrong.why,
-                    f"here come {_warps(wrong.site)}",
+                    f"{_warps(wrong.site)} reach it here",
                     related=_others(routine, wrong),
                 )
         for use, usual in disagreements(routine):
@@ -33,7 +33,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                     RULE,
                     routine.where(use.instruction),
                     f"barrier {use.number} is for {use.threads} threads here, and for {usual.threads} elsewhere",
-                    "nothing makes all threads of the CTA meet between the two",
+                    "no barrier of the whole CTA separates the two",
                     related=[(routine.where(usual.instruction), f"for {usual.threads} threads")],
                     severity=Severity.WARNING,
                 )

@@ -29,7 +29,7 @@ def _again(facts: Facts, routine: Routine) -> Iterator[Diagnostic]:
             RULE,
             routine.where(overrun.second),
             "the warp reaches this barrier again without having waited since it arrived there",
-            *(["it has arrived in the iteration before"] if overrun.first == overrun.second else []),
+            *(["it arrived in the previous iteration"] if overrun.first == overrun.second else []),
             related=[(routine.where(overrun.first), f"it arrives {first}")] if overrun.first != overrun.second else (),
         )
 
@@ -48,7 +48,7 @@ def _alone(facts: Facts, routine: Routine) -> Iterator[Diagnostic]:
                 RULE,
                 routine.where(site.use.instruction),
                 f"threads arrive at barrier {group.id}, but no thread ever waits there",
-                f"it is for {site.count} threads, but {group.threads} reach it",
+                f"its thread count is {site.count}, but {group.threads} reach it",
                 related=[(routine.where(other.use.instruction), f"other threads wait at barrier {other.id} here") for other in waiting[:2]],
             )
 

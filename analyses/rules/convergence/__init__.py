@@ -1,1 +1,3 @@
 """Convergence."""
+
+WORDS = ("activemask", "aligned", "bar", "setmaxnreg", "shfl", "sync", "uni", "vote")

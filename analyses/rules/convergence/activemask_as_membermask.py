@@ -43,21 +43,21 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 routine.where(source),
                 "this mask names lanes that may take another path before the instruction that waits for them",
                 "the lanes of a path are the result of vote.sync.ballot with the condition of its branch",
-                related=[(routine.where(user), "it is the mask of members here") for user in users[:4]],
+                related=[(routine.where(user), "it is used as the membermask here") for user in users[:4]],
                 severity=Severity.WARNING,
             )
         reported = [(source, users) for source, users in uses.items() if source not in missed]
         notes = ["these may differ from run to run, even where all threads take the same path"]
         if len(reported) > FEW:
-            notes.append(f"the same is true of {len(reported) - 1} other masks of this function")
+            notes.append(f"the same holds for {len(reported) - 1} other masks of this function")
             reported = reported[:1]
         for source, users in reported:
             yield facts.report(
                 RULE,
                 routine.where(source),
-                "this mask names the threads that happen to be converged here, but is used for those that must take part",
+                "this mask has the threads that happen to be converged here, but is used as the membermask of those that must take part",
                 *notes,
-                related=[(routine.where(user), "it is the mask of members here") for user in users[:4]],
+                related=[(routine.where(user), "it is used as the membermask here") for user in users[:4]],
             )
 
 

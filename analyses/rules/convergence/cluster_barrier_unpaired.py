@@ -20,21 +20,21 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
         if is_specimen(routine):
             continue
         what = "arrives again before it has waited" if fault.use.arrives else "waits, but has not arrived"
-        how = "a thread that comes here" if fault.always else "there is a path on which a thread"
+        how = "a thread that reaches this" if fault.always else "there is a path on which a thread"
         yield facts.report(
             RULE,
             routine.where(fault.use.instruction),
             f"{how} {what}",
-            *([f"it takes that path for example with {fault.given}"] if fault.given else []),
+            *([f"for example with {fault.given}"] if fault.given else []),
             related=_witness(routine, fault)[:MOST_SHOWN],
         )
 
 
 def _witness(routine: Routine, fault: Fault) -> list[tuple[Path, str]]:
     if fault.always:
-        word = "it has arrived here" if fault.use.arrives else "it has waited here"
+        word = "it arrived here" if fault.use.arrives else "it waited here"
         return [(routine.where(i), word) for i in fault.before if i != fault.use.instruction] or [
-            (routine.where(i), "itself, in the iteration before") for i in fault.before
+            (routine.where(i), "this instruction, in the previous iteration") for i in fault.before
         ]
     last = fault.before[-1:]
     shown = [(routine.where(i), "the last use of the barrier on this path") for i in last]

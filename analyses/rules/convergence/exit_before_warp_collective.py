@@ -43,7 +43,7 @@ RULE = Rule(
         @%p1 ret;
         movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1;
     """,
-    proof="Two threads are named by their indices, each with its path: one has ended before the other executes the instruction.",
+    proof="Two threads are named by their indices, each with its path: one has exited before the other executes the instruction.",
     sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -36,7 +36,7 @@ def _parted(facts: Facts, routine: Routine, i: int) -> Iterator[Diagnostic]:
     yield facts.report(
         RULE,
         routine.where(i),
-        f"this says `.uni`, but {found.why}: they are of one warp",
+        f"`.uni` promises one path for the whole warp, but {found.why}",
         *filter(None, (example_note(found.example), assumed_note(found.assumption), "ptxas accepts this without a warning")),
         related=origins(routine, i, 0) if routine.instructions[i].guard is not None else (),
         fix=_fix(facts, routine, i),

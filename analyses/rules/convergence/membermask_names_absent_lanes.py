@@ -19,7 +19,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 continue
             divergence = found.divergence
             lane = divergence.other.linear % 32
-            what = "has ended" if found.elsewhere < 0 else "waits elsewhere" if not divergence.again else "has left the loop"
+            what = "has exited" if found.elsewhere < 0 else "waits elsewhere" if not divergence.again else "has left the loop"
             related = [] if divergence.branch == i else [(routine.where(divergence.branch), f"they diverge here: {divergence.why}")]
             if found.elsewhere >= 0:
                 related.append((routine.where(found.elsewhere), f"{divergence.other} waits here"))

@@ -57,8 +57,8 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             yield facts.report(
                 RULE,
                 routine.where(min(changes)),
-                "nothing bounds the registers of this kernel, and then setmaxnreg has no effect",
-                "what does: .maxnreg, or .minnctapersm with .maxntid or .reqntid; or an option of the compiler",
+                "nothing limits the registers of this kernel, so setmaxnreg has no effect",
+                ".maxnreg does, or .minnctapersm with .maxntid or .reqntid, or an option of the compiler",
                 severity=Severity.INFO,
             )
         yield from _directions(facts, routine, changes, start)
@@ -160,7 +160,7 @@ def _wrong_direction(
             return
         why = start.why if last is None and start is not None else f"it has {count} since here"
         whys[why] = routine.where(last.instruction) if last is not None else None
-    asked, given = "`.inc` to {} registers asks for fewer than the warp has", "`.dec` to {} registers, of which the warp has fewer"
+    asked, given = "`.inc` to {} registers, but the warp has more", "`.dec` to {} registers, but the warp has fewer"
     yield facts.report(
         RULE,
         routine.where(change.instruction),
@@ -207,12 +207,12 @@ def _pool(facts: Facts, routine: Routine, changes: tuple[Change, ...], start: St
         return
     groups = ", ".join([str(count) for count, _ in wanted])
     releases = dict.fromkeys([change for _, change in wanted if change is not None and change not in requests])
-    others = [(routine.where(change.instruction), f"to {change.count} here") for change in releases]
+    others = [(routine.where(change.instruction), f"set to {change.count} here") for change in releases]
     yield facts.report(
         RULE,
         routine.where(requests[0].instruction),
-        f"there are never enough registers for this: all warpgroups together want {sum_}, the CTA has {pool}",
-        f"registers of a thread, by warpgroup: {groups}; {start.why}",
+        f"there are never enough registers for this: all warpgroups together need {sum_}, and the CTA has {pool}",
+        f"registers per thread, by warpgroup: {groups}; {start.why}",
         "the warps deadlock here",
         related=others,
     )

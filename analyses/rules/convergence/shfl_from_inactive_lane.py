@@ -28,8 +28,8 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             notes = (
                 example_note(first.example),
                 assumed_note(first.assumption),
-                "what it gets then is undefined, and it is used",
-                f"the same is true of {len(others)} more after that branch" if others else "",
+                "the value is undefined, and it is used",
+                f"the same holds for {len(others)} more after that branch" if others else "",
                 PADDED if may_be_padded else "",
             )
             yield facts.report(
@@ -37,7 +37,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 routine.where(first.instruction),
                 f"{first.thread} takes a value from lane {first.lane}, which {first.why}",
                 *filter(None, notes),
-                related=[(routine.where(first.branch), "the lane leaves here")] if first.branch >= 0 else (),
+                related=[(routine.where(first.branch), "that lane exits or branches away here")] if first.branch >= 0 else (),
                 severity=Severity.INFO if may_be_padded else None,
             )
 

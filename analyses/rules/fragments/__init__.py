@@ -1,1 +1,3 @@
 """Matrix fragments."""
+
+WORDS = ("matrix", "mma")

@@ -18,13 +18,13 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 continue
             makers = sorted({source.instruction for source in sources})
             if len(makers) > 1:
-                message = "the registers of this fragment are taken from several"
+                message = "the registers of this fragment come from several fragments"
             elif [source.index for source in sources] != list(range(len(sources))):
                 order = ", ".join([str(source.index) for source in sources])
-                message = f"the registers of this fragment are not in the order in which they were made: {order}"
+                message = f"the registers of this fragment are not in the order in which they were produced: {order}"
             else:
                 continue
-            yield facts.report(RULE, where(routine, use), message, related=[(routine.where(i), "made here") for i in makers])
+            yield facts.report(RULE, where(routine, use), message, related=[(routine.where(i), "produced here") for i in makers])
 
 
 def _only_copies(use: FragmentUse) -> list[Source] | None:

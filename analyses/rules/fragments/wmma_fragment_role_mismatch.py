@@ -20,8 +20,8 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             yield facts.report(
                 RULE,
                 where(routine, found.use),
-                f"this fragment is used as one of {taken}, but was made as one of {made}",
-                related=[(routine.where(found.source.instruction), "made here")],
+                f"this fragment is used as {taken}, but was produced as {made}",
+                related=[(routine.where(found.source.instruction), "produced here")],
             )
 
 

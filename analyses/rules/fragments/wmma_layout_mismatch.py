@@ -18,7 +18,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             yield facts.report(
                 RULE,
                 where(routine, found.use),
-                f"matrix {made.matrix.upper()} is multiplied as `{found.use.fragment.layout}`, and was loaded as `{made.layout}`",
+                f"matrix {made.matrix.upper()} is multiplied as `{found.use.fragment.layout}`, but was loaded as `{made.layout}`",
                 related=[(routine.where(found.source.instruction), "loaded here")],
                 severity=Severity.ERROR if found.is_certain else Severity.WARNING,
             )

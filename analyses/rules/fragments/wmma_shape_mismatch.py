@@ -18,8 +18,8 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             yield facts.report(
                 RULE,
                 where(routine, found.use),
-                f"this fragment is used with shape `{found.use.fragment.shape}`, but was made with shape `{made.shape}`",
-                related=[(routine.where(found.source.instruction), "made here")],
+                f"this fragment is used with shape `{found.use.fragment.shape}`, but was produced with shape `{made.shape}`",
+                related=[(routine.where(found.source.instruction), "produced here")],
                 severity=Severity.ERROR if found.is_certain else Severity.WARNING,
             )
 
@@ -32,7 +32,7 @@ RULE = Rule(
     id="F001",
     name="wmma-shape-mismatch",
     severity=Severity.ERROR,
-    summary="a matrix fragment that is read with a different shape than it was made with",
+    summary="a matrix fragment that is read with a different shape than it was produced with",
     why="Which element a register of a fragment holds depends on the shape; load, MMA and store must name the same one (9.7.15.3.5).",
     bad="""
         wmma.load.c.sync.aligned.row.m8n32k16.f32 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, [%rd1];

@@ -36,7 +36,7 @@ def _stride(facts: Facts, routine: Routine, access: MatrixAccess) -> Iterator[Di
             RULE,
             (*routine.where(access.instruction), access.stride_child),
             f"the stride is {'' if access.stride.constant is not None else 'at most '}{most}, less than the"
-            f" {access.default_stride} elements of a row or column: they overlap",
+            f" {access.default_stride} elements of a row or column: rows or columns overlap",
             related=origins(routine, access.instruction, access.stride_child),
         )
         return

@@ -18,8 +18,8 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             yield facts.report(
                 RULE,
                 where(routine, found.use),
-                f"the elements of this fragment are read as `{found.use.fragment.type}`, and were made as `{made.type}`",
-                related=[(routine.where(found.source.instruction), "made here")],
+                f"the elements of this fragment are used as `{found.use.fragment.type}`, but were produced as `{made.type}`",
+                related=[(routine.where(found.source.instruction), "produced here")],
                 severity=Severity.ERROR if found.is_certain else Severity.WARNING,
             )
 
@@ -32,7 +32,7 @@ RULE = Rule(
     id="F003",
     name="wmma-type-mismatch",
     severity=Severity.ERROR,
-    summary="a matrix fragment whose elements are read as a different type than they were made as",
+    summary="a matrix fragment whose elements are used with a type other than that of the instruction that produced them",
     why="The types that load, MMA and store name must match; passing a fragment on does not convert it (9.7.15.3.1, 9.7.15.3.5).",
     bad="""
         wmma.load.a.sync.aligned.row.m16n16k16.u8 {%r0, %r1}, [%rd1];

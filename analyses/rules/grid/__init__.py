@@ -1,1 +1,3 @@
 """Grids and clusters."""
+
+WORDS = ("cluster", "griddepcontrol", "mapa")

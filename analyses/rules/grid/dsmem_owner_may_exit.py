@@ -71,6 +71,6 @@ RULE = Rule(
         }
     """,
     proof=("By its directives the cluster has several CTAs, and a path leads from the remote access to the end with no cluster barrier."),
-    sanitizer="memcheck may report an access to a CTA that has ended, if a run reaches it.",
+    sanitizer="memcheck may report an access to a CTA that has exited, if a run reaches it.",
     check=check,
 )

@@ -1,1 +1,3 @@
 """mbarriers."""
+
+WORDS = ("mbarrier",)

@@ -52,11 +52,11 @@ def _beyond(facts: Facts, routine: Routine, access: Access, symbol: Symbol, offs
     notes = [f"the offset is {offset}"] if offset.constant is None else []
     if run is Runs.MAYBE:
         notes.append("whether it is executed depends on the parameters or on the CTA")
-    who = f"{known.threads[-thread]} accesses " if offset.constant is None else ""
+    who = known.threads[-thread] if offset.constant is None else "this"
     yield facts.report(
         RULE,
         (*routine.where(access.instruction), access.child),
-        f"{who}bytes {first} to {first + width - 1} of `{symbol.name}`, which has {size}",
+        f"{who} accesses bytes {first} to {first + width - 1} of `{symbol.name}`, which has only {size}",
         *notes,
         related=[(symbol.path, "declared here"), *origins(routine, access.instruction, access.child)],
         severity=Severity.ERROR if run is Runs.ALWAYS else Severity.INFO,

@@ -34,16 +34,16 @@ def _wrong(access: Access, address: Term, where: Location) -> str:
     symbol = where.symbol
     own = (symbol.space or "").partition("::")[0] if symbol is not None and symbol.kind is Kind.VARIABLE else ""
     if access.declared and access.declared != ".global" and where.windows:
-        return f"a generic address, made by `cvta{where.space}`, where an address within `{access.declared}` is needed"
+        return f"a generic address, made by `cvta{where.space}`, is used where an address within `{access.declared}` is needed"
     if any(atom.operator == "window" and factor == (1 << address.width) - 1 for atom, factor in address.linear[1]) and own:
-        return f"converted by `cvta.to`, though the address of `{symbol.name}` never was a generic one" if symbol else ""
+        return f"`cvta.to` converts the address of `{symbol.name}`, which is not a generic one" if symbol else ""
     if not access.declared and own and own != ".global" and not where.windows:
-        return f"the address of `{symbol.name}` within `{own}` where a generic one is needed" if symbol else ""
+        return f"the address of `{symbol.name}` within `{own}` is used where a generic one is needed" if symbol else ""
     if access.declared == ".global" and (where.windows or (own and own != ".global")):
-        return f"an address in `{where.space or own}` where one in global memory is needed"
+        return f"an address in `{where.space or own}` is used where one in global memory is needed"
     if access.declared and own and own != access.declared:
         return (
-            f"the address of `{symbol.name}`, which is in `{own}`, where an address within `{access.declared}` is needed" if symbol else ""
+            f"the address of `{symbol.name}`, in `{own}`, is used where an address within `{access.declared}` is needed" if symbol else ""
         )
     return ""
 

@@ -1,4 +1,4 @@
-"""L001 bank-conflict."""
+"""L001 bank-conflict, by request."""
 
 from __future__ import annotations
 

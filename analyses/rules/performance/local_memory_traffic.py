@@ -1,4 +1,4 @@
-"""L003 local-memory-traffic."""
+"""L003 local-memory-traffic, by request."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def _report(facts: Facts, routine: Routine, symbol: Symbol, found: list[Access])
     writing = sum(access.writes for access in found)
     varying = next((access for access in found if not _is_constant(routine, access)), None)
     where = [((*routine.where(varying.instruction), varying.child), "the index is only known at run time")] if varying is not None else []
-    held = "every index into it is a constant: registers could hold it" if varying is None else "registers cannot be counted through"
+    held = "every index into it is a constant: registers could hold it" if varying is None else "registers cannot be indexed"
     return facts.report(
         RULE,
         symbol.path,
-        f"`{symbol.name}`{f', {size} bytes a thread,' if size else ''} is in local memory: {reading} loads, {writing} stores"
+        f"`{symbol.name}`{f', {size} bytes per thread,' if size else ''} is in local memory: {reading} loads, {writing} stores"
         + (f", {inner} of them in loops" if inner else ""),
         held,
         related=where,

@@ -1,4 +1,4 @@
-"""L004 redundant-barrier."""
+"""L004 redundant-barrier, by request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""L002 uncoalesced-access."""
+"""L002 uncoalesced-access, by request."""
 
 from __future__ import annotations
 

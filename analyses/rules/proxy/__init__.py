@@ -1,1 +1,3 @@
 """Proxies."""
+
+WORDS = ("async", "proxy", "tcgen05", "tensormap", "wgmma")

@@ -1,4 +1,4 @@
-"""P004 generic-read-async-overwrite."""
+"""P004 generic-read-async-overwrite, by request."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ptxkit.diagnostics import Diagnostic, Severity
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Async-proxy copies that overwrite data read through the generic proxy, with no proxy fence between."""
     for routine in facts.routines:
-        yield from crossing_reports(facts, RULE, routine, overwritten(routine), "an asynchronous copy overwrites it")
-        yield from unfenced_handoff_reports(facts, RULE, routine, released(routine), "an asynchronous copy overwrites it")
+        yield from crossing_reports(facts, RULE, routine, overwritten(routine), "an asynchronous copy overwrites")
+        yield from unfenced_handoff_reports(facts, RULE, routine, released(routine), "an asynchronous copy overwrites")
 
 
 RULE = Rule(

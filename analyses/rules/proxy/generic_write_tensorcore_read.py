@@ -15,10 +15,10 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """MMAs on shared-memory matrices written through the generic proxy, with no proxy fence between."""
     for routine in facts.routines:
         found = [one for one in crossings(routine) if one.read.is_tensor and one.fence < 0]
-        yield from crossing_reports(facts, RULE, routine, found, "tensor cores read it")
+        yield from crossing_reports(facts, RULE, routine, found, "tensor cores read")
         said = {one.write.instruction for one in found if not one.is_guess}
         more = [one for one in unfenced_handoffs(routine) if one.crossing.read.is_tensor and one.crossing.write.instruction not in said]
-        yield from unfenced_handoff_reports(facts, RULE, routine, more, "tensor cores read it")
+        yield from unfenced_handoff_reports(facts, RULE, routine, more, "tensor cores read")
 
 
 RULE = Rule(

@@ -14,7 +14,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """Reads through the async proxy after a proxy fence that is not between the write and the barrier."""
     for routine in facts.routines:
         found = [one for one in crossings(routine) if one.fence >= 0]
-        yield from crossing_reports(facts, RULE, routine, found, "is read through the async proxy")
+        yield from crossing_reports(facts, RULE, routine, found, "the async proxy reads")
 
 
 RULE = Rule(

@@ -1,4 +1,4 @@
-"""R002 dead-store."""
+"""R002 dead-store, by request."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
         used.update([operand for value in values.values for operand in value.operands])
         for i, written in enumerate(values.definitions):
             if written and used.isdisjoint(written) and _only_writes(bounds[i]):
-                names = " and ".join([f"`{named.table[register].name}`" for register in dict.fromkeys(named.writes[i])])
+                names = ", ".join([f"`{named.table[register].name}`" for register in dict.fromkeys(named.writes[i])])
                 where = routine.where(i)
                 fix = Fix("remove the instruction", (fixing.remove(facts.index, where),), is_safe=False)
-                yield facts.report(RULE, where, f"nothing reads what is written to {names} here", fix=fix)
+                yield facts.report(RULE, where, f"nothing reads what this writes to {names}", fix=fix)
 
 
 def _only_writes(bound: Bound | Mismatch) -> bool:

@@ -1,4 +1,4 @@
-"""R005 missing-terminator."""
+"""R005 missing-terminator, by request."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _fix(facts: Facts, routine: Routine) -> Fix | None:
     if body is None or not body.children:
         return None
     last = (*routine.path, 1, len(body.children) - 1)
-    return None if isinstance(body.children[-1], Block) else Fix("return there", (fixing.insert_after(facts.index, last, "ret;"),))
+    return None if isinstance(body.children[-1], Block) else Fix("insert a return", (fixing.insert_after(facts.index, last, "ret;"),))
 
 
 RULE = Rule(

@@ -41,7 +41,7 @@ def _beyond(facts: Facts, routine: Routine, known: Values, access: Access, addre
     yield facts.report(
         RULE,
         (*routine.where(access.instruction), access.child),
-        f"bytes {first} to {first + access.bytes - 1} of the parameter `{symbol.name}`, which has {size}",
+        f"this reads bytes {first} to {first + access.bytes - 1} of the parameter `{symbol.name}`, which has only {size}",
         related=[(symbol.path, "declared here")],
     )
 

@@ -1,4 +1,4 @@
-"""R009 redundant-conversion."""
+"""R009 redundant-conversion, by request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     for routine in facts.routines:
         for i, bound in enumerate(bindings(routine)):
             if isinstance(bound, Bound) and (bits := _same(bound)):
-                yield facts.report(RULE, routine.where(i), "this converts nothing: all bits stay", fix=_fix(facts, routine, i, bits))
+                yield facts.report(RULE, routine.where(i), "this conversion changes no bits", fix=_fix(facts, routine, i, bits))
 
 
 def _same(bound: Bound) -> int:

@@ -29,7 +29,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 yield facts.report(
                     RULE,
                     routine.where(read.instruction),
-                    f"`{table[read.register].name}` is read here, and nothing can have written it before",
+                    f"`{table[read.register].name}` is read here, but no path to here writes it",
                 )
             else:
                 is_note = read.only_loads or not read.is_shown or read.is_of_contents or not _may_get_there(routine, read)
@@ -40,7 +40,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             name = table[first.register].name
             notes = []
             if len(reads) > 1:
-                notes.append("the same is true of " + _listed([table[read.register].name for read in reads[1:]]))
+                notes.append("the same holds for " + _listed([table[read.register].name for read in reads[1:]]))
             if is_note:
                 usual = "on other paths it is loaded; " if first.only_loads else ""
                 notes.append(f"{usual}this is not a bug if the program discards the result here")
@@ -77,7 +77,7 @@ def _witness(routine: Routine, read: UndefinedRead, name: str) -> list[tuple[Pat
     block = control_flow(routine).blocks[control_flow(routine).block_of[read.point]]
     via = next(edge.via for edge in block.edges if edge.target == read.target)
     how = {Via.TAKEN: "if this branch is taken", Via.NOT_TAKEN: "if this branch is not taken"}.get(via, "from here on")
-    return [(routine.where(read.point), f"{how}, control reaches the read on every path, and `{name}` was not written"), *found]
+    return [(routine.where(read.point), f"{how}, every path reaches the read, and nothing has written `{name}`"), *found]
 
 
 RULE = Rule(

@@ -1,4 +1,4 @@
-"""R003 unreachable-block."""
+"""R003 unreachable-block, by request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R004 unused-declaration."""
+"""R004 unused-declaration, by request."""
 
 from __future__ import annotations
 

@@ -1,1 +1,3 @@
 """Tensor memory (tcgen05)."""
+
+WORDS = ("tcgen05",)

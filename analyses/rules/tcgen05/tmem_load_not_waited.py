@@ -27,7 +27,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
         # if it is the convention, one finding per function is enough
         reported = usual[:1]
         where = lines(facts, routine, [access.opener for access in usual])
-        note = f"the same is true of {len(usual)} loads of this function, {where}: {USUAL}" if len(usual) > 1 else USUAL
+        note = f"the same holds for {len(usual)} loads of this function, {where}: {USUAL}" if len(usual) > 1 else USUAL
         yield from in_flight_reports(facts, RULE, routine, loads(routine), reported, why, note, Severity.INFO)
         yield from found_reports(facts, RULE, routine, [*unwaited_stores(routine), *stores_read_back(routine)])
 

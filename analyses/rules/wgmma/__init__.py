@@ -1,1 +1,3 @@
 """wgmma."""
+
+WORDS = ("wgmma",)

@@ -6,7 +6,6 @@ line other than the faulty one. The rules find the fault; otherwise, the note is
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import attrs
@@ -19,15 +18,17 @@ from ptxkit.analyses.framework.rule import Facts, select
 from ptxkit.analyses.framework.source_lines import source_lines
 from ptxkit.analyses.protocols.wgmma.register_fences import wgmma
 from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
+from ptxkit.memo import expression
 from ptxkit.syntax import Module, Path
 
-_NOTE = re.compile(r"\((?P<code>C75\d\d)\) (?P<text>.*)")
-_FUNCTION = re.compile(r"function '?(?P<name>[\w$.%]+)'?")
-_LINE = re.compile(r"around line (?P<line>\d+)")
+_NOTE = expression(r"\((?P<code>C75\d\d)\) (?P<text>.*)")
+_FUNCTION = expression(r"function '?(?P<name>[\w$.%]+)'?")
+_LINE = expression(r"around line (?P<line>\d+)")
 
 
-@attrs.frozen
+@frozen
 class Note:
     """A note of a ptxas log. `line` is 0 if it names none."""
 

@@ -22,7 +22,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             wgmma(routine),
             found,
             why,
-            "ptxas puts a wait in, or makes the operations wait for one another (C7514, C7517)",
+            "ptxas inserts a wait, or serializes the operations (C7514, C7517)",
         )
 
 

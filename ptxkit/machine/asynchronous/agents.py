@@ -11,9 +11,9 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 
+from ptxkit.frozen import frozen
 from ptxkit.machine.interfaces import Monitor
 from ptxkit.machine.memory import Memory
 from ptxkit.machine.values.distinct import distinct_numbers
@@ -21,7 +21,7 @@ from ptxkit.machine.values.distinct import distinct_numbers
 Array = np.ndarray[Any, Any]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Footprint:
     """The bytes that an asynchronous operation accesses: position of the lane, position in the buffer of a space, and size; one row each.
 

@@ -109,7 +109,7 @@ CHANGE = Update(_step, many=_many)
 def wrong(old: Any, count: Any = 0, tx: Any = 0, drop: Any = 0) -> tuple[Any, str] | None:
     """The lanes for which an operation on an mbarrier is undefined, and why; None if it is defined for all."""
     for bad, why in (
-        (~is_one(old), "no mbarrier object is there: mbarrier.init has not been executed, or the object was invalidated or overwritten"),
+        (~is_one(old), "no mbarrier is there: mbarrier.init has not been executed, or the mbarrier was invalidated or overwritten"),
         (pending(old) - count < 0, "more arrivals at an mbarrier than its phase has pending"),
         (np.abs(transactions(old) + tx) > MOST, f"the transaction count of an mbarrier leaves the range of {-MOST} to {MOST}"),
         (expected(old) - drop < 0, "more arrivals dropped from an mbarrier than it expects"),

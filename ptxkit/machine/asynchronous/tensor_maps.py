@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
 import numpy as np
+
+from ptxkit.frozen import frozen
 
 SIZE = 128
 
@@ -56,7 +57,7 @@ def element_size(type: str) -> int:
     return 4 if type in (".u32", ".s32", ".f32", ".f32.ftz", ".tf32", ".tf32.ftz") else _SIZES[type]
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class TensorMap:
     """A tensor in global memory and the box that copies of it transfer, as a kernel argument of 128 bytes.
 
@@ -195,7 +196,7 @@ def _must(holds: bool, reason: str) -> None:
         raise ValueError(f"no such tensor map: {reason}")
 
 
-@attrs.frozen
+@frozen
 class Described:
     """A tensor map as read from memory, with dimensions in the driver's order. For a packed type, an element is a unit of `TOGETHER`
     driver elements."""

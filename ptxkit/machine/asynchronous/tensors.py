@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from ptxkit.frozen import frozen
 from ptxkit.machine.asynchronous.agents import Footprint, footprint
 from ptxkit.machine.asynchronous.arguments import by_name
 from ptxkit.machine.asynchronous.swizzling import pieces, swizzled
@@ -24,7 +25,7 @@ ALIGN = 128
 """Alignment of a tile in shared memory in bytes."""
 
 
-@attrs.frozen
+@frozen
 class Part:
     """Regularly spaced elements of a tensor: address of the first, counts and strides in bytes, slowest dimension first, and their
     positions in the tile."""
@@ -39,7 +40,7 @@ class Part:
         return self.address + sum((n - 1) * s for n, s in zip(self.counts, self.strides, strict=True)) + size
 
 
-@attrs.frozen
+@frozen
 class Tile:
     """What a copy transfers: its shape, slowest dimension first, and the parts that lie within the tensor."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-import attrs
 import numpy as np
 
+from ptxkit.frozen import define
 from ptxkit.machine.driver.interface import Failure, call
 from ptxkit.machine.driver.memory import check
 from ptxkit.machine.driver.state import STATE
@@ -66,7 +66,7 @@ class _View(ctypes.Structure):
     )  # fmt: skip
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class CudaArray:
     """A CUDA array; the last axes of `texels` are x and the channels. `of` is the mipmapped array of which it is a level."""
 
@@ -89,7 +89,7 @@ class CudaArray:
         return max(1, int(self.description.height))
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Mipmapped:
     """A mipmapped array: its levels, and their handles."""
 
@@ -97,7 +97,7 @@ class Mipmapped:
     handles: list[int]
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Object:
     """A texture or surface object, with its descriptions."""
 

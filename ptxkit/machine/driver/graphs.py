@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from ptxkit.frozen import define
 from ptxkit.machine.driver.interface import Failure
 from ptxkit.machine.driver.state import STATE
 
@@ -26,7 +27,7 @@ def nothing() -> None:
     """The work of an empty node."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Node:
     """A node. `after` are its dependencies; `given` is what getters return, as the structure of its kind; `kept` is what that points to."""
 
@@ -44,7 +45,7 @@ class Node:
     cluster: tuple[int, int, int] | None = None
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Graph:
     """A graph. `conditions` are the handles of conditions with their value at each launch; None keeps the previous value."""
 
@@ -141,7 +142,7 @@ def handle_of(graph: Graph) -> int:
     return graph.handle
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Executable:
     """A graph that can be launched: a copy."""
 
@@ -175,7 +176,7 @@ def run(node: Node) -> None:
 # --- what is captured of streams
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Capture:
     """A capture: streams add their work to its graph instead of executing it. `stream` is the one in which it began."""
 
@@ -188,7 +189,7 @@ class Capture:
     number: int = attrs.Factory(lambda: STATE.number())
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Captured:
     """The capture state of a stream: the nodes on which the next one depends."""
 
@@ -231,7 +232,7 @@ def earlier(nodes: list[Node]) -> Iterator[Node]:
 # --- objects of the user that live as long as graphs
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Counted:
     """A user object: the function that destroys it when its last reference is released."""
 

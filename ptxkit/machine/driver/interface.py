@@ -15,8 +15,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.machine.driver.errors import CODES
 from ptxkit.machine.fault import Fault
 
@@ -32,7 +31,7 @@ class Failure(Exception):
         self.reason = reason
 
 
-@attrs.frozen
+@frozen
 class Call:
     """A function of the driver. `names` are its names in C, `since` the CUDA version that introduced this form; if `settles`, it reports
     the outcome of earlier launches."""

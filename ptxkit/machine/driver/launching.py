@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from ptxkit.frozen import frozen
 from ptxkit.machine.driver.devices import CTAS_OF_MULTIPROCESSOR, MULTIPROCESSORS, REGISTERS, attribute
 from ptxkit.machine.driver.enumerations import numbers
 from ptxkit.machine.driver.graphs import KERNEL, Node
@@ -94,7 +95,7 @@ def _parameters(function: Function, places: int, extra: int) -> list[bytes]:
     return [ctypes.string_at(buffer + at, length) for at, length in layout]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Prepared:
     """A launch with all its inputs: `data` are the bytes of each parameter."""
 

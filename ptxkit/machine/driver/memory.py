@@ -6,6 +6,7 @@ import ctypes
 
 import attrs
 
+from ptxkit.frozen import define
 from ptxkit.machine import MEMORY_LIMIT
 from ptxkit.machine.driver.enumerations import numbers
 from ptxkit.machine.driver.interface import Failure, call
@@ -16,7 +17,7 @@ _PITCH = 512
 _ALIGN = 512
 
 
-@attrs.define
+@define
 class Hints:
     """The hints of a program about managed memory. Locations are a type (0: none) and a number."""
 
@@ -26,7 +27,7 @@ class Hints:
     accessed_by: set[tuple[int, int]] = attrs.Factory(set)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Held:
     """An allocation. `kind` is device, host, managed, registered, or mapped to reserved addresses (of device or host)."""
 

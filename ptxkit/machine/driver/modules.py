@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from ptxkit.frozen import define
 from ptxkit.machine.driver import images
 from ptxkit.machine.driver.devices import REGISTERS, SHARED_OF_CTA, attribute
 from ptxkit.machine.driver.enumerations import numbers
@@ -22,7 +23,7 @@ from ptxkit.names import Kind
 from ptxkit.syntax import Version
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Loaded:
     """A module or library: code that was loaded together, and the handles of its kernels by name."""
 
@@ -424,7 +425,7 @@ def cuLibraryGetManaged(library: int, name: bytes) -> tuple[int, int]:
 # --- linking
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Link:
     """The inputs of a link, and the image once it is complete."""
 

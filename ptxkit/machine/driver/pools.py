@@ -6,6 +6,7 @@ import ctypes
 
 import attrs
 
+from ptxkit.frozen import define
 from ptxkit.machine.driver.enumerations import numbers
 from ptxkit.machine.driver.graphs import MEM_ALLOC, MEM_FREE, Alloc, Node, used
 from ptxkit.machine.driver.interface import Failure, call
@@ -19,7 +20,7 @@ _KINDS = {1: "device", 2: "host", 3: "host", 4: "host"}
 """The kind of memory, by the type of a location."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Pool:
     """A pool; `settings` are the attributes that were set, by name."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from ptxkit.frozen import define
 from ptxkit.machine.driver.devices import MULTIPROCESSORS
 from ptxkit.machine.driver.interface import Failure, call
 from ptxkit.machine.driver.state import STATE, Context
@@ -33,14 +34,14 @@ class _Group(ctypes.Structure):
     )  # fmt: skip
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Description:
     """Resources for a green context."""
 
     resources: list[Any]
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Green:
     """A green context. `context` is its handle as a context, once requested."""
 

@@ -8,8 +8,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-import attrs
-
+from ptxkit.frozen import define
 from ptxkit.isa.targets import split_target
 from ptxkit.machine import Machine
 from ptxkit.machine.driver import interface
@@ -21,7 +20,7 @@ DEFAULT_TARGET = "sm_90a"
 Thing = TypeVar("Thing")
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Context:
     """A context. `launched` counts what was started in it."""
 
@@ -31,7 +30,7 @@ class Context:
     primary: bool = False
 
 
-@attrs.define
+@define
 class Settings:
     """How kernels run: the target, the schedule, the checks, and the time limit in seconds."""
 

@@ -7,8 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-import attrs
-
+from ptxkit.frozen import define
 from ptxkit.machine.driver.graphs import EVENT_RECORD, HOST, WAIT_EVENT, Capture, Captured, Graph, Node, earlier, handle_of, nothing
 from ptxkit.machine.driver.interface import Failure, call
 from ptxkit.machine.driver.state import STATE
@@ -23,7 +22,7 @@ LEGACY, PER_THREAD = 1, 2
 _TIMING_OFF = 2
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Stream:
     """A stream; `value` holds its attributes by number."""
 
@@ -34,7 +33,7 @@ class Stream:
     captured: Captured | None = None
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Event:
     """A recorded point in time; `captured`: in a captured stream, and after which nodes."""
 

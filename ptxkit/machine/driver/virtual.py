@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 
+from ptxkit.frozen import define
 from ptxkit.machine import MEMORY_LIMIT
 from ptxkit.machine.driver.interface import Failure, call
 from ptxkit.machine.driver.memory import Held, held
@@ -47,7 +48,7 @@ class _Access(ctypes.Structure):
     _fields_ = (("location", Location), ("flags", ctypes.c_int))
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Created:
     """Memory without an address. `references` counts its handles and mappings."""
 
@@ -63,7 +64,7 @@ class Created:
             os.close(self.file)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Mapped:
     """A mapping, and the device's access rights: 1 read, 3 read and write."""
 
@@ -74,7 +75,7 @@ class Mapped:
     access: int = 0
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Reserved:
     """A reserved address range."""
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxkit.frozen import frozen
 from ptxkit.machine.values.distinct import distinct_numbers
 
 Array = NDArray[Any]
@@ -29,7 +29,7 @@ _WIDTHS = {"wgmma": {0: 16, 1: 128, 2: 64, 3: 32}, "tcgen05": {0: 16, 1: 128, 2:
 """Bytes of a line, by the swizzling mode of the descriptor."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Descriptor:
     """The fields of descriptors, one array element each; `width` is the swizzle width in bytes (16: none)."""
 
@@ -53,7 +53,7 @@ def decode(words: Array, instruction: str) -> Descriptor:
     known = _WIDTHS[instruction]
     unknown = set(distinct_numbers(mode).tolist()) - set(known)
     if unknown:
-        raise ValueError(f"the matrix descriptor has swizzling mode {min(unknown)}, which there is not")
+        raise ValueError(f"the matrix descriptor has swizzling mode {min(unknown)}, which is not valid")
     table = np.array([known.get(m, 0) for m in range(8)])
     coarse = (mode == 1) if instruction == "tcgen05" else np.zeros(mode.shape, bool)
     leading = field(16)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
+
+from ptxkit.frozen import frozen
 
 Bits = NDArray[Any]
 
@@ -32,7 +33,7 @@ NO_BIT = 2000
 treated as exact."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Format:
     """A floating-point type. The tables are indexed by `(bits & mask) >> shift`."""
 

@@ -12,16 +12,16 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxkit.frozen import frozen
 from ptxkit.machine.matrices.elements import BITS
 
 Index = NDArray[np.intp]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Layout:
     """A matrix of `shape` (rows, columns) over the lanes of a warp or warpgroup; `rows` and `columns` are (lanes, elements)."""
 

@@ -22,6 +22,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxkit.frozen import frozen
 from ptxkit.machine.matrices.elements import NO_BIT, NO_EXPONENT, Format
 from ptxkit.machine.values import double
 
@@ -41,7 +42,7 @@ CANONICAL_NAN = {16: 0x7FFF, 32: 0x7FFFFFFF}
 _ROUGH: ContextVar[bool] = ContextVar("rough", default=False)
 
 
-@attrs.frozen
+@frozen
 class Adder:
     """How a tensor core adds: bits kept below the greatest exponent, fraction bits of an `.f32` result, steps along K.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxkit.frozen import frozen
 from ptxkit.machine.matrices import sparsity
 from ptxkit.machine.matrices.elements import BITS, format_of, integers, scale_format
 from ptxkit.machine.matrices.products import Factor, adder, float_product, integer_product
@@ -28,7 +28,7 @@ _MULTIPLICANDS = {
 _RESULTS = {".kind::i8": {2: ".s32"}, ".kind::tf32": {1: ".f32"}}
 
 
-@attrs.frozen
+@frozen
 class Instruction:
     """An instruction descriptor, decoded for a kind. `k` is the depth of the product, doubled if A is sparse."""
 
@@ -67,11 +67,11 @@ def decode(word: int, kind: str, sparse: bool) -> Instruction:
     types = _MULTIPLICANDS[kind]
     a, b = field(7, 3), field(10, 2 if packed else 3)
     if a not in types or b not in types:
-        raise ValueError(f"the instruction descriptor has types {a} and {b}, which {kind} has not")
+        raise ValueError(f"the instruction descriptor has types {a} and {b}, which {kind} does not support")
     results = {1: ".f32"} if block else _RESULTS.get(kind, {0: ".f16", 1: ".f32"})
     d = 1 if block else field(4, 2)
     if d not in results:
-        raise ValueError(f"the instruction descriptor has type {d} for D, which {kind} has not")
+        raise ValueError(f"the instruction descriptor has type {d} for D, which {kind} does not support")
     if bool(field(2, 1)) != sparse:
         raise ValueError(f"the instruction descriptor says that A is {'dense' if sparse else 'sparse'}, the instruction that it is not")
     if packed and field(31, 1):
@@ -80,7 +80,7 @@ def decode(word: int, kind: str, sparse: bool) -> Instruction:
     m = field(27, 2) << 7 if block else field(24, 5) << 4
     n = field(17, 6) << 3
     if m not in (32, 64, 128, 256) or not 8 <= n <= 256:
-        raise ValueError(f"the instruction descriptor has M = {m} and N = {n}, which there is not")
+        raise ValueError(f"the instruction descriptor has M = {m} and N = {n}, which is not a valid shape")
     return Instruction(
         m,
         n,

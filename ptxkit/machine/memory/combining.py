@@ -8,13 +8,14 @@ from typing import Any
 import attrs
 import numpy as np
 
+from ptxkit.frozen import frozen
 from ptxkit.machine.memory.updates import Update, folding
 from ptxkit.machine.types import dtype_of
 
 Array = np.ndarray[Any, Any]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Combining:
     """An update of elements of a type. A packed register value has several `dtype` elements, each updated separately."""
 

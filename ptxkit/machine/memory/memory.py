@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-import attrs
 import numpy as np
 
+from ptxkit.frozen import frozen
 from ptxkit.machine.fault import BadAccess, Stop
 from ptxkit.machine.memory import windows
 from ptxkit.machine.memory.allocations import Allocation, Allocations
@@ -39,7 +39,7 @@ STRIDE_ALIGN = 1024
 """The shared memories of CTAs are a multiple of this apart, since no shared memory layout depends on higher address bits."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Access:
     """An access as monitors see it. `at` are addresses in the buffer of `space`; `Memory.owner` gives their owner."""
 

@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from ptxkit.frozen import define
 from ptxkit.machine.memory.buffer import progression
 
 MOST = 8
@@ -26,7 +27,7 @@ class SplitAddress(tuple[Any, int]):
         return (register + register.dtype.type(offset & (1 << 8 * register.dtype.itemsize) - 1)).astype(np.uint64)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Known:
     """Properties of a register's values as addresses."""
 

@@ -12,11 +12,13 @@ from typing import Any
 import attrs
 import numpy as np
 
+from ptxkit.frozen import frozen
+
 Array = np.ndarray[Any, Any]
 ROUNDS = 4
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Update:
     """How an atomic operation changes memory.
 

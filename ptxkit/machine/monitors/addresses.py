@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from ptxkit.diagnostics import Severity
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous.arguments import named
 from ptxkit.machine.loading import size_of
@@ -22,6 +22,8 @@ from ptxkit.machine.memory import windows
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.asynchronous import group_of
 from ptxkit.machine.monitors.collected import DOES, Collected, Rule, bytes_of, short, spoken_thread
+from ptxkit.machine.passing import Byte, accessed, passed_as
+from ptxkit.machine.plans import CallParts, call_parts
 from ptxkit.names import Kind, Symbol
 from ptxkit.operands import part
 from ptxkit.syntax import Address, Name, Node, constant_value
@@ -51,7 +53,7 @@ ROWS, ROW = 8, 16
 """Rows of a matrix that ldmatrix loads, each at the address of one lane, and the size of a row in bytes."""
 
 
-@attrs.frozen
+@frozen
 class _Object:
     """The bytes `start` to `end` of a state space that an instruction may access, and their name."""
 
@@ -71,6 +73,8 @@ class Addresses(Monitor):
         self._takes_all = target.isdecimal() and int(target) <= LAST_TARGET
         self._meant: dict[int, _Object | None] = {}
         self._sources: dict[int, _Sources] = {}
+        self._entered = 0
+        self._calls: list[tuple[Body, Site, CallParts]] = []
 
     @property
     def findings(self) -> list[Finding]:
@@ -88,17 +92,18 @@ class Addresses(Monitor):
         wrong = np.broadcast_to(bad.mask, lanes.count)
         lane = int(np.flatnonzero(wrong)[0])
         at = int(np.broadcast_to(np.asarray(bad.at, np.uint64), lanes.count)[lane])
-        name, offset, where = self._place(bad, at)
+        meant = self._within_another_space(bad, at, site)
+        name, offset, where = self._place(bad, at) if meant is None else _unconverted(meant, bad, at)
         who = f"{spoken_thread(*self.collected.thread(lanes, lane))} {DOES[bad.kind]} {bytes_of(bad.size)}"
         witness = {
             "accesses": [self.collected.access(lanes, lane, bad.kind, site)],
-            "space": bad.space.removeprefix("."),
+            "space": (bad.space if meant is None else meant.space).removeprefix("."),
             "variable": name,
             "offset": offset,
             "bytes": bad.size,
         }
         count = int(np.count_nonzero(wrong))
-        rule = PARAMETER if self._is_of_another_width(bad, at) else _rule(bad, at, site)
+        rule = WRONG_SPACE if meant is not None else PARAMETER if self._is_of_another_width(bad, at) else _rule(bad, at, site)
         self.collected.add((id(site), bad.why), rule, f"{who} {where}", site, witness, span=fault.diagnostic.span, count=count)
 
     def _beyond_targets(self, fault: Fault) -> None:
@@ -108,6 +113,13 @@ class Addresses(Monitor):
         witness = {"accesses": [side], "space": "", "variable": "", "offset": 0, "bytes": 0}
         message = f"{spoken_thread(cta, thread)} branches by {fault.reason}"
         self.collected.add(("branch", fault.line), INDEX, message, None, witness, span=fault.diagnostic.span, count=fault.count)
+
+    def _within_another_space(self, bad: BadAccess, at: int, site: Site | None) -> _Object | None:
+        """The variable of shared or local memory whose address an access to global memory uses as it is; None if it is something else."""
+        if site is None or bad.space != ".global" or bad.why != "outside":
+            return None
+        meant = self._object(site, bad.size)
+        return meant if meant is not None and meant.space in (".shared", ".local") and meant.start <= at < meant.end else None
 
     def _place(self, bad: BadAccess, at: int) -> tuple[str, int, str]:
         """The variable or buffer nearest to an invalid access, the offset from its start, and a description of the location."""
@@ -202,6 +214,16 @@ class Addresses(Monitor):
         site = getattr(access.lanes, "site", None)
         if site is None:
             return
+        entered = len(self.launch.program.entered)
+        if entered != self._entered:
+            # other functions may call with the addresses of other variables
+            self._meant, self._entered = {}, entered
+            self._calls = [
+                (body, site, call_parts(site.instruction))
+                for body in self.launch.program.entered
+                for site in body.sites
+                if isinstance(site.bound, Bound) and site.bound.flow == "call"
+            ]
         key = id(site)
         if key in self._meant:
             meant = self._meant[key]
@@ -258,14 +280,39 @@ class Addresses(Monitor):
         named = site.scope.lookup(base.text) if type(base) is Name else None
         if named is not None and named.kind in (Kind.VARIABLE, Kind.PARAMETER):
             return self._bytes_of(site.body, named)
-        sources = self._sources.get(id(site.body))
-        if sources is None:
-            sources = site.body.known.get(_Sources) or site.body.known.setdefault(_Sources, _Sources(site.body))
-            self._sources[id(site.body)] = sources
-        symbols = sources.of(site, base)
-        if len(symbols) != 1:
-            return None
-        return self._bytes_of(site.body, next(iter(symbols.values())))
+        variables = self._variables(site, base, frozenset())
+        return self._bytes_of(*next(iter(variables.values()))) if variables is not None and len(variables) == 1 else None
+
+    def _variables(self, site: Site, node: Node, inside: frozenset[Received]) -> dict[int, tuple[Body, Symbol]] | None:
+        """The variables that the value of an operand derives from, by `id`, with the functions that have them; None if that is not certain.
+        All calls of a function must pass the same ones. `inside` are the parameters that are being followed."""
+        variables, received = self._sources_of(site.body).of(site, node)
+        found = {key: (site.body, symbol) for key, symbol in variables.items()}
+        for one in received - inside:
+            given = self._given(one)
+            passed = [self._variables(call, value, inside | {one}) for call, value in given or ()]
+            first = passed[0] if passed else None
+            if first is None or any(other is None or other.keys() != first.keys() for other in passed):
+                return None
+            found |= first
+        return found
+
+    def _given(self, received: Received) -> list[tuple[Site, Node]] | None:
+        """What calls pass to a function in a parameter; None if there may be other calls."""
+        body, position, offset = received
+        found: list[tuple[Site, Node]] = []
+        for caller, call, parts in self._calls:
+            if caller.registers_of(call.scope, parts.target):
+                return None
+            if parts.target.text == body.function.header.name.text:
+                found += self._sources_of(caller).passed(call, (*parts.results, *parts.arguments)[position], offset)
+        return found
+
+    def _sources_of(self, body: Body) -> _Sources:
+        found = self._sources.get(id(body))
+        if found is None:
+            found = self._sources[id(body)] = body.known.get(_Sources) or body.known.setdefault(_Sources, _Sources(body))
+        return found
 
     def _bytes_of(self, body: Body, symbol: Symbol) -> _Object | None:
         """The location of a variable; None if unknown, or if other variables may overlap it."""
@@ -287,41 +334,74 @@ class Addresses(Monitor):
         return _Object(symbol.name, space, start, start + size) if start is not None and size else None
 
 
+Received = tuple["Body", int, int]
+"""A function, one of its parameters by position, results counted, and a byte of it."""
+
+
 class _Sources:
-    """For each register of a function, the variables whose addresses it is computed from."""
+    """For each register of a function, the variables whose addresses it is computed from, and the parameters of the function."""
 
     def __init__(self, body: Body) -> None:
         self.body = body
         self.made: dict[int, list[tuple[Site, list[Node]]]] = {}
         """For each register, what the instructions that write it read; only for instructions that just compute."""
+        self._loaded: dict[int, set[Byte]] = {}
+        """For each register, the bytes of parameters that it is loaded from."""
+        self._stored: dict[Byte, list[tuple[Site, Node]]] = {}
+        """What is stored to the bytes of parameters of calls."""
+        self._formals = {id(symbol): position for position, (symbol, _) in enumerate(body.formals)}
+        self._registers = {number: position for position, (_, number) in enumerate(body.formals)}
         for site in body.sites:
             bound = site.bound
             if not isinstance(bound, Bound) or bound.flow:
                 continue
-            reads: list[Node] = []
-            if not bound.memory:
-                reads = [part(site.instruction.operands[o.path[0]], o.path[1:]) for o in bound.operands if o.reads or o.role == "sym"]
-            for operand in bound.operands:
+            operands = [(operand, part(site.instruction.operands[operand.path[0]], operand.path[1:])) for operand in bound.operands]
+            bytes_ = (accessed(site) if bound.has(".param") else None) or frozenset()
+            reads = [] if bound.memory else [node for operand, node in operands if operand.reads or operand.role == "sym"]
+            for operand, node in operands:
                 if operand.writes:
-                    for number in body.registers_of(site.scope, part(site.instruction.operands[operand.path[0]], operand.path[1:])):
+                    for number in body.registers_of(site.scope, node):
                         self.made.setdefault(number, []).append((site, reads))
+                        self._loaded.setdefault(number, set()).update(bytes_)
+                elif operand.role != "addr":
+                    for byte in bytes_:
+                        self._stored.setdefault(byte, []).append((site, node))
 
-    def of(self, site: Site, node: Node) -> dict[int, Symbol]:
-        """The variables that an operand's value derives from, by `id`."""
+    def of(self, site: Site, node: Node) -> tuple[dict[int, Symbol], set[Received]]:
+        """The variables that an operand's value derives from, by `id`, and the parameters of the function."""
         found: dict[int, Symbol] = {}
+        received: set[Received] = set()
         seen: set[int] = set()
         waiting = [(site, node)]
         while waiting:
             site, node = waiting.pop()
-            for name in [node] if type(node) is Name else list(node.find(Name)):
+            for name in node.find(Name):
                 symbol = site.scope.lookup(name.text)
                 if symbol is not None and symbol.kind in (Kind.VARIABLE, Kind.PARAMETER) and constant_value(name) is None:
                     found[id(symbol)] = symbol
             for number in self.body.registers_of(site.scope, node):
-                if number not in seen:
-                    seen.add(number)
-                    waiting += [(made, read) for made, reads in self.made.get(number, ()) for read in reads]
-        return found
+                if number in seen:
+                    continue
+                seen.add(number)
+                if number in self._registers:
+                    received.add((self.body, self._registers[number], 0))
+                waiting += [(made, read) for made, reads in self.made.get(number, ()) for read in reads]
+                for symbol_, _, offset in self._loaded.get(number, ()):
+                    if symbol_ in self._formals:
+                        received.add((self.body, self._formals[symbol_], offset))
+        return found, received
+
+    def passed(self, call: Site, node: Node, offset: int) -> list[tuple[Site, Node]]:
+        """What a call passes as an argument: the values that are stored to a byte of it, or the operand itself."""
+        argument = passed_as(self.body, call, node)
+        return self._stored.get((*argument.variable, offset), []) if argument.size else [(call, node)]
+
+
+def _unconverted(meant: _Object, bad: BadAccess, at: int) -> tuple[str, int, str]:
+    """The variable, the offset and the description of an access with an address that no cvta has made generic."""
+    offset, name = at - meant.start, short(meant.name)
+    where = f"at {name}[{offset}..{offset + bad.size - 1}]: this is its address within {meant.space}, and a generic one is needed"
+    return meant.name, offset, where
 
 
 def _past(past: int) -> str:

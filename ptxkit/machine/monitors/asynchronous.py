@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from ptxkit.frozen import define
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import mbarrier as objects
 from ptxkit.machine.asynchronous.agents import Footprint, coalesced
@@ -64,7 +65,7 @@ def group_of(bound: Bound) -> str:
     return opened or (SIGNALLED if any(memory.is_async for memory in bound.memory) else "")
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Flying:
     """The accesses of an operation in flight, one row each. `left` marks the rows whose completion is not yet known."""
 
@@ -83,7 +84,7 @@ class Flying:
         self.start, self.end = _extent(self.footprint.at, self.footprint.size)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Done:
     """Reads of completed operations, attributed to an agent at a stamp."""
 
@@ -94,7 +95,7 @@ class Done:
     kind: Kind
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Reads:
     """Such reads as columns, one row for each access; `number` is the index into `of`."""
 

@@ -15,6 +15,7 @@ lanes. A deadlock is a finding too, unless some of its threads wait for an mbarr
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +34,8 @@ from ptxkit.machine.plans import call_parts
 from ptxkit.machine.values.distinct import distinct_numbers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ptxkit.machine.code import Body, Site
     from ptxkit.machine.fault import Fault
     from ptxkit.machine.findings import Finding
@@ -116,6 +119,8 @@ class Barriers(Monitor):
         """By aligned barrier of the whole CTA, whether each thread has executed it."""
         self._partial: dict[tuple[int, int, int], tuple[Site, int]] = {}
         """By warp, barrier and phase: part of a warp that came to it."""
+        self._repeated: list[tuple[int, int, Callable[[], None]]] = []
+        """Threads that arrived again and waited: the barrier, its thread count, and what reports them."""
         self._pool = RegisterPool(self.launch, residents, self.collected)
         self._accessed = np.full(residents.count, -1)
         """The last access of each thread, in functions with instructions that have masks."""
@@ -160,19 +165,20 @@ class Barriers(Monitor):
             return
         warp, there = int(lanes.warps[rows[0]]), int(lanes.warp_mask[rows[0]])
         absent = int(missing[rows[0]])
-        group = "its warpgroup" if converges.level == "warpgroup" else "its warp"
+        group = f"the {converges.level}"
         mine = lanes.index[lanes.warp == warp]
         self.collected.add(
             cause,
             rule,
             f"{self._spoken_warp(warp)}: {lanes_of(there, 'execute')} `{_opcode(lanes.site)}` without {lanes_of(absent)}:"
-            f" all of {group} must execute it together",
+            f" the whole {converges.level} must execute it together",
             lanes.site,
             {"waiting": self.collected.groups(mine, self.collected.line(lanes.site), f"lanes {spoken_lanes(absent)} of {group}")},
             count=len(rows),
         )
 
     def vacant(self, residents: Residents) -> None:
+        self._report_repeated()
         for warp, barrier, phase in sorted(self._partial):
             if residents.barriers.phase[barrier] > phase:
                 self._judge(warp, barrier, phase)
@@ -182,6 +188,7 @@ class Barriers(Monitor):
     def fault(self, fault: Fault) -> None:
         if self._first < 0:
             return
+        self._report_repeated()
         if fault.kind in deadlocks.KINDS:
             self._pool.check()
             if not any(monitor.speaks_for(fault) for monitor in self.launch.monitors if monitor is not self):
@@ -194,7 +201,7 @@ class Barriers(Monitor):
         rule = UNPAIRED if "barrier.cluster" in fault.reason else MULTIPLE if "multiple" in fault.reason else NUMBER
         cta, thread = fault.threads[0]
         group = {"cta": list(cta), "threads": [list(one) for _, one in fault.threads], "count": fault.count, "line": fault.line or 0}
-        message = f"{spoken_thread(cta, thread)} executes {fault.reason.removeprefix('a ')}"
+        message = f"{spoken_thread(cta, thread)} executes {fault.reason}"
         self.collected.add(
             ("fault", fault.line), rule, message, None, {"waiting": [{**group, "for": "nothing"}]}, span=fault.diagnostic.span
         )
@@ -207,7 +214,7 @@ class Barriers(Monitor):
         group = {"cta": list(cta), "threads": [list(one) for _, one in fault.threads], "count": fault.count, "line": fault.line or 0}
         rule = PART_OF_WARP if fault.kind == "warp" else PART_OF_WARPGROUP
         message = f"{threads(fault.count)} from {spoken_thread(cta, thread)} on: {fault.reason}"
-        witness = {"waiting": [{**group, "for": f"the rest of its {fault.kind}"}]}
+        witness = {"waiting": [{**group, "for": f"the rest of the {fault.kind}"}]}
         self.collected.add(("fault", fault.line), rule, message, None, witness, span=fault.diagnostic.span)
 
     # --- barriers of clusters
@@ -224,9 +231,8 @@ class Barriers(Monitor):
         self.collected.add(
             (id(lanes.site), "cluster"),
             UNPAIRED,
-            f"{spoken_thread(*self.collected.thread(lanes, int(again[0])))} arrives at the barrier of its cluster again without"
-            f" having waited"
-            " at it in between",
+            f"{spoken_thread(*self.collected.thread(lanes, int(again[0])))} arrives at the cluster barrier again without"
+            " having waited at it in between",
             lanes.site,
             {"waiting": self.collected.groups(lanes.index[again], self.collected.line(lanes.site), "nothing")},
             count=len(again),
@@ -256,7 +262,7 @@ class Barriers(Monitor):
         kind = 1 if any(barrier.action == "reduce" for barrier in bound.barrier) else 0
         self._compare(lanes, key, phase, expected, kind, waits)
         number = np.broadcast_to(number, lanes.count)
-        self._again(lanes, number, phase)
+        self._again(lanes, number, phase, (key, expected) if waits else None)
         self._came[number, lanes.place] = phase
         if bound.converges is not None and bound.converges.aligned:
             self._parts(lanes, key, phase)
@@ -322,7 +328,8 @@ class Barriers(Monitor):
                 f" all must execute the same instruction"
             )
         groups = [*self.collected.groups(before, line, f"barrier {number}"), *self.collected.groups(mine, now, f"barrier {number}")]
-        self.collected.add(cause, rule, message, lanes.site, {"waiting": groups}, related=[(site, "others reach it here")], count=len(keys))
+        related = [(site, "other threads reach it here")]
+        self.collected.add(cause, rule, message, lanes.site, {"waiting": groups}, related=related, count=len(keys))
 
     def _awaited(self, site: Site, lanes: Any, mine: Array) -> str:
         return "another thread count" if site.bound.threads is not None else "no thread count"  # type: ignore[union-attr]
@@ -340,22 +347,39 @@ class Barriers(Monitor):
         executed = self._executed.get(id(site))
         return places if executed is None else places[executed[places]]
 
-    def _again(self, lanes: Any, number: Array, phase: Array) -> None:
-        """Reports threads that have already arrived in this phase."""
+    def _again(self, lanes: Any, number: Array, phase: Array, waiting: tuple[Array, Array] | None) -> None:
+        """Reports threads that have already arrived in this phase; those that wait now, once it is known who comes to the barrier."""
         twice = np.flatnonzero(self._came[number, lanes.place] == phase)
         if not len(twice) or self.collected.knows((id(lanes.site), "again"), len(twice)):
             return
         lane = int(twice[0])
         who = spoken_thread(*self.collected.thread(lanes, lane))
+        those = f"and {len(twice) - 1} others arrive" if len(twice) > 1 else "arrives"
         what = f"barrier {int(number[lane])}"
-        self.collected.add(
+        report = functools.partial(
+            self.collected.add,
             (id(lanes.site), "again"),
             OVERRUN,
-            f"{who} and {threads(len(twice) - 1)} more arrive at {what} again before it is complete: they must wait at it in between",
+            f"{who} {those} at {what} again before it is complete: each must wait at it in between",
             lanes.site,
             {"waiting": self.collected.groups(lanes.index[twice], self.collected.line(lanes.site), what)},
             count=len(twice),
         )
+        if waiting is None:
+            report()
+        else:
+            key, expected = waiting
+            self._repeated.append((int(key[lane]), int(expected[lane]), report))
+
+    def _report_repeated(self) -> None:
+        """Reports threads that arrived twice and waited the second time, unless the barrier is for more threads than came to it: then it
+        takes both arrivals."""
+        for barrier, expected, report in self._repeated:
+            first = barrier // BARRIERS * self.residents.threads
+            came = self._came[barrier % BARRIERS, first : first + self.residents.threads] >= 0
+            if expected <= np.count_nonzero(came):
+                report()
+        self._repeated = []
 
     def _unwaited(self, keys: Array) -> None:
         """Reports barriers that completed a phase in which no thread waited."""
@@ -469,7 +493,7 @@ class Barriers(Monitor):
             site,
             {"waiting": groups, **({how: len(mine)} if how in ("exited", "left") else {})},
             severity=Severity.ERROR if here is not None else Severity.WARNING,
-            related=[(here, "others are here")] if here is not None else (),
+            related=[(here, "the other threads are here")] if here is not None else (),
             count=len(past),
         )
 

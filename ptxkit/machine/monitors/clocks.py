@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import attrs
 
+from ptxkit.frozen import define
+
 NOTHING = 0
 CTA, CLUSTER, GPU = 1, 2, 3
 """Scopes. That of the system equals that of the GPU, as there is only one."""
@@ -117,7 +119,7 @@ class Clocks:
         clocks[number] = Clock(found[0], found[1], found[2])
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Releases:
     """Released clocks by scope and position of the release. An acquire obtains those that are morally strong with it (8.7).
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from ptxkit.diagnostics import Diagnostic, Related, Severity, Span, brief
+from ptxkit.frozen import define
 from ptxkit.machine.fault import NOWHERE
 from ptxkit.machine.findings import Finding, launch_as_json
 from ptxkit.machine.monitors.naming import Dimensions, Names
@@ -25,7 +25,7 @@ Rule = tuple[str, str]
 DOES = {"read": "reads", "write": "writes", "update": "updates"}
 
 
-@attrs.define
+@define
 class _One:
     rule: Rule
     severity: Severity

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
+from ptxkit.frozen import frozen
 from ptxkit.machine.interfaces import Races
 from ptxkit.machine.matrices.tensor_memory import CELL, COLUMNS, LANES
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
@@ -27,7 +27,7 @@ PAIRS, CHUNK, OBSERVERS = 1 << 24, 1 << 20, 256
 searched."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Rows:
     """Current accesses, one row for each piece."""
 
@@ -41,7 +41,7 @@ class Rows:
         return Rows(chosen(self.piece, rows), self.place[rows], self.thread[rows], chosen(self.code, rows), self.kind)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Pairs:
     """Pairs of accesses that race, one row each. `how` and `what` say what the later and the earlier one do; they `collide` if lanes make
     both with one instruction."""

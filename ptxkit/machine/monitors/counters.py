@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from ptxkit.frozen import define
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.monitoring import Monitor
 
@@ -27,7 +28,7 @@ WIDEST = 16
 Row = dict[str, str | int]
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Block:
     body: Body
     block: BasicBlock
@@ -37,7 +38,7 @@ class _Block:
     divergent: int = 0
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Accesses:
     """Counts of one instruction in one state space."""
 

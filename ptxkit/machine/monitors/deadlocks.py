@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import arguments
 from ptxkit.machine.asynchronous import mbarrier as objects
@@ -34,7 +35,7 @@ TOO_FEW: Rule = ("M005", "mbarrier-arrive-count")
 TOO_FEW_BYTES: Rule = ("M006", "expect-tx-vs-bytes")
 
 
-@attrs.frozen
+@frozen
 class Waiting:
     """Threads that wait for the same thing at the same instruction."""
 
@@ -77,16 +78,16 @@ def _waiting(collected: Collected, wait: Wait) -> list[Waiting]:
     if is_mbarrier_wait(wait):
         return _at_mbarriers(collected, wait)
     if bound.barrier and bound.has(".cluster"):
-        return [Waiting(wait, index, "the barrier of its cluster", CLUSTER_BARRIER)]
+        return [Waiting(wait, index, "the cluster barrier", CLUSTER_BARRIER)]
     if bound.members is not None:
         mask = np.broadcast_to(np.asarray(given(wait).get(bound.members.name, 0)).astype(np.uint32), lanes.count)
         lacking = lanes.residents.alive_mask[lanes.warp] & mask & ~lanes.from_warp(lanes.warp_mask)
         some = int(lacking[np.flatnonzero(lacking)[0]]) if lacking.any() else 0
-        return [Waiting(wait, index, f"lanes {spoken_lanes(some)} of its warp", ABSENT_LANES)]
+        return [Waiting(wait, index, f"lanes {spoken_lanes(some)} of the warp", ABSENT_LANES)]
     if bound.barrier:
         return _at_barriers(wait)
     if bound.converges is not None:
-        return [Waiting(wait, index, f"the rest of its {bound.converges.level}", WHOLE_WARP)]
+        return [Waiting(wait, index, f"the rest of the {bound.converges.level}", WHOLE_WARP)]
     return [Waiting(wait, index, f"`{bound.opcode}`", NO_ONE)]
 
 
@@ -103,7 +104,7 @@ def _at_barriers(wait: Wait) -> list[Waiting]:
         awaited = expected or int(lanes.residents.alive_of_cta[key // BARRIERS])
         exited = lanes.residents.threads - int(lanes.residents.alive_of_cta[key // BARRIERS])
         missing = f"{arrived} of {awaited} threads have reached barrier {one}"
-        missing += f", {threads(exited)} of the CTA exited" if exited else ""
+        missing += f"; {threads(exited)} of the CTA have exited" if exited else ""
         found.append(Waiting(wait, lanes.index[mine], f"barrier {one}", COUNTED_BARRIER if expected else CTA_BARRIER, missing))
     return found
 

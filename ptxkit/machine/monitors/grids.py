@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from ptxkit.diagnostics import Severity
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.collected import DOES, Collected, Rule, short, spoken_thread
@@ -30,7 +30,7 @@ NO_WAIT: Rule = ("G001", "griddepcontrol-missing-wait")
 TOO_EARLY: Rule = ("G002", "griddepcontrol-access-before-wait")
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Early:
     """The first access of an instruction to a buffer by a thread that has not waited."""
 

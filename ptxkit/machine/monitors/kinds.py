@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import attrs
+from ptxkit.frozen import frozen
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Kind:
     """The accesses of one instruction; `number` is the number of its site."""
 

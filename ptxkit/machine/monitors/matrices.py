@@ -16,6 +16,7 @@ import attrs
 import numpy as np
 
 from ptxkit.diagnostics import Diagnostic, Related, Severity
+from ptxkit.frozen import define
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.forms import Fragment
 from ptxkit.machine.findings import Finding, launch_as_json
@@ -50,7 +51,7 @@ RULES = {
 _MATRICES = {"a": "matrix A", "b": "matrix B", "c": "an accumulator"}
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Operation:
     """An operation in flight: for each thread its group, and how often the thread had waited when it started it."""
 
@@ -288,14 +289,14 @@ class Matrices(Monitor):
     def _early(self, flight: _Operation, site: Site, lanes: Any, lane: int, row: int, how: str, count: int, is_source: bool) -> None:
         place = int(lanes.place[lane])
         at = int(np.flatnonzero(flight.places == place)[0])
-        rule, why = "T003", "there is no tcgen05.wait::ld between"
+        rule, why = "T003", "there is no tcgen05.wait::ld in between"
         if flight.queue == WGMMA:
             waited = self.waited[place] > flight.waits[at]
             rule, why = "W003", "there is no wgmma.wait_group in between"
             if waited and flight.group[at] >= self.commits[place]:
                 rule, why = "W005", "it is in no group that was waited for: it has not been committed"
             elif waited:
-                rule, why = "W004", "the wait between lets its group stay in flight"
+                rule, why = "W004", "the wait in between leaves its group in flight"
         if self._is_known(rule, flight.site, count):
             return
         who = self.names.thread(int(lanes.index[lane]))
@@ -373,7 +374,7 @@ class Matrices(Monitor):
             spans[1],
             path=self.launch.program.code.path,
             function=self.launch.program.kernel,
-            related=(Related(spans[0], "made here" if rule[0] == "F" else "the operation begins here"),) if first is not second else (),
+            related=(Related(spans[0], "produced here" if rule[0] == "F" else "the operation begins here"),) if first is not second else (),
         )
         witness = {"accesses": [side.as_json() for side in sides], "space": "register", "variable": register}
         self._found[rule, id(first)] = len(self.findings)
@@ -384,13 +385,13 @@ class Matrices(Monitor):
 def _mismatch(made: Fragment, taken: Fragment) -> tuple[str, str]:
     """The rule that is violated if a fragment is read as another kind, and a description; empty if the kinds are the same."""
     if made.shape != taken.shape:
-        return "F001", f"as one of shape {taken.shape} what was made as one of shape {made.shape}"
+        return "F001", f"as one of shape {taken.shape} what was produced as one of shape {made.shape}"
     if made.matrix != taken.matrix:
-        return "F004", f"as {_MATRICES[taken.matrix]} what was made as {_MATRICES[made.matrix]}"
+        return "F004", f"as {_MATRICES[taken.matrix]} what was produced as {_MATRICES[made.matrix]}"
     if made.type != taken.type:
-        return "F003", f"as {taken.type} what was made as {made.type}"
+        return "F003", f"as {taken.type} what was produced as {made.type}"
     if made.layout != taken.layout and made.matrix != "c":
-        return "F002", f"as {taken.layout} what was made as {made.layout}"
+        return "F002", f"as {taken.layout} what was produced as {made.layout}"
     return "", ""
 
 

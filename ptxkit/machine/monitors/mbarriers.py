@@ -262,10 +262,10 @@ class Mbarriers(Monitor):
         site, other = self._sites[int(self._site[word[lane]])], int(by[lane])
         apart = other // self.residents.threads != int(lanes.index[lane]) // self.residents.threads
         name = spoken_mbarrier(self.collected, int(at[lane]))
-        cure = "fence.mbarrier_init and a cluster barrier" if apart else "a barrier"
+        cure = "fence.mbarrier_init and a cluster barrier are" if apart else "a barrier is"
         message = (
             f"{self._who(lanes, lane)} uses mbarrier {name}, and nothing orders its initialization"
-            f" (line {self.collected.line(site)}) before that: {cure} is needed"
+            f" (line {self.collected.line(site)}) before that: {cure} needed"
         )
         cause = (id(site), id(lanes.site), apart)
         self._found(
@@ -287,8 +287,8 @@ class Mbarriers(Monitor):
             lane = int(np.flatnonzero(word == one)[0])
             name = spoken_mbarrier(self.collected, one << 3)
             message = (
-                f"{int(total[over[0]])} arrivals at once, from {self._who(lanes, lane)} on, at mbarrier {name}, whose phase expects only"
-                f" {int(pending[over[0]])} more: the others count for the next phase"
+                f"{int(total[over[0]])} arrivals at once at mbarrier {name}, the first by {self._who(lanes, lane)}, but its phase expects"
+                f" only {int(pending[over[0]])} more: the others count toward the next phase"
             )
             state = {"arrivals": int(total[over[0]])}
             self._found((id(lanes.site), "over"), ARRIVALS, message, lanes, lane, one << 3, "update", len(over), state=state)
@@ -422,7 +422,7 @@ class Mbarriers(Monitor):
         if len(gone):
             lane = int(gone[0])
             at = int(np.broadcast_to(access.at, lanes.count)[lane])
-            message = f"{self._who(lanes, lane)} {DOES[access.kind]} shared memory of CTA {self._cta(int(owner[lane]))}, which has ended"
+            message = f"{self._who(lanes, lane)} {DOES[access.kind]} shared memory of CTA {self._cta(int(owner[lane]))}, which has exited"
             self._found((id(site), "gone"), OWNER_ENDED, message, lanes, lane, at, access.kind, len(gone))
         assert isinstance(site.bound, Bound)
         if site.bound.asynchronous or site.bound.completes or any(memory.is_async for memory in site.bound.memory):
@@ -539,7 +539,8 @@ class Mbarriers(Monitor):
             cta, thread = self.collected.names.thread(max(who, 0))
             sides.append({"cta": list(cta), "thread": list(thread), "line": self.collected.line(site), "kind": "write"})
         sides.append(self.collected.access(lanes, lane, kind, lanes.site))
-        related = [(site, "this is what was done to it before")] if site is not None and site is not lanes.site else []
+        before = "the mbarrier was last initialized, invalidated or overwritten here"
+        related = [(site, before)] if site is not None and site is not lanes.site else []
         witness = {"accesses": sides, **self._where(at), **(state or {})}
         self.collected.add(cause, rule, message, lanes.site, witness, related=related, count=count, severity=severity)
 

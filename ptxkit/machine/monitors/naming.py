@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
+
+from ptxkit.frozen import frozen
 
 if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Launch
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 Dimensions = tuple[int, int, int]
 
 
-@attrs.frozen
+@frozen
 class Side:
     """One of the accesses in a witness. `value` is what it wrote or read, None if unknown."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from ptxkit.frozen import define
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import mbarrier as objects
 from ptxkit.machine.asynchronous.arguments import located, named
@@ -38,7 +39,7 @@ READONLY = (".nc", ".proxy::readonly")
 """Modifiers of loads through the read-only path."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Chain:
     """What reading a byte observes: releases by the last write, or by earlier writes, continued by read-modify-writes (8.8)."""
 

@@ -17,9 +17,9 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
+from ptxkit.frozen import define
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.interfaces import Races
 from ptxkit.machine.matrices.tensor_memory import CELL
@@ -54,7 +54,7 @@ def fenced_proxy(bound: Bound) -> str:
     return next((effect.removeprefix(EFFECT) for effect in bound.effects if effect.startswith(EFFECT)), "")
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Fence:
     """A fence by threads of a CTA, and what they knew, together and individually."""
 
@@ -195,7 +195,7 @@ class Fences:
             start = int(before.piece[i]) * CELL
             threads = int(before.thread[i]), int(place[i]) + knowledge.first
             earlier = races.kind_at(int(before.site[i]))
-            why = "no tcgen05.fence::after_thread_sync follows the synchronization between"
+            why = "no tcgen05.fence::after_thread_sync follows the synchronization in between"
             races.conflict(TENSOR, start, start + CELL, threads, (earlier, kind), ("write", how), int(known.sum()), "T006", why)
 
     def check(self, one: Flying, shadow: Shadow, row: Array, place: Array, before: Entries, rows: Array, what: str) -> None:
@@ -272,10 +272,11 @@ class Fences:
             start = int(before.piece[i]) * shadow.grain + shadow.origin
             threads = int(before.thread[i]), int(one.place[row[i]]) + races.knowledge.first
             named = rule or ("P004" if what == "read" else "P002" if one.kind.group in ("wgmma", "tcgen05") else "P001")
-            lies = "between" if not rule else "between in the writing thread, only in another one"
+            who = "there is no" if not rule else "the writing thread executes no"
+            only = "" if not rule else ", only another one does"
             races.conflict(
                 one.footprint.space, start, start + shadow.grain, threads, (races.kind_at(int(before.site[i])), one.kind),
-                (what, one.footprint.kind), count, named, f"no fence.proxy.{one.kind.proxy} lies {lies}",
+                (what, one.footprint.kind), count, named, f"{who} fence.proxy.{one.kind.proxy} in between{only}",
             )  # fmt: skip
 
 

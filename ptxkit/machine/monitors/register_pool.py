@@ -84,7 +84,7 @@ class RegisterPool:
             self.collected.add(
                 (id(site), "pool"),
                 REGISTERS,
-                f"warpgroups of CTA {number} ask for {each} registers a thread, {total} in all, but {what}: one of them deadlocks",
+                f"warpgroups of CTA {number} ask for {each} registers per thread, {total} in all, but {what}: one of them deadlocks",
                 site,
                 {"waiting": self.collected.groups(mine, self.collected.line(site), "registers")},
             )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from ptxkit.diagnostics import Diagnostic, Related, Severity
+from ptxkit.frozen import define
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.findings import Finding, launch_as_json
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
@@ -24,7 +25,7 @@ _SEVERITIES = {"P003": Severity.WARNING, "P004": Severity.INFO, "T006": Severity
 """Severities of what the manual requires and widely used compilers omit; everything else is an error."""
 
 
-@attrs.define
+@define
 class Race:
     """The first race between two instructions, and how many pairs of accesses showed it."""
 

@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from ptxkit.frozen import define
 from ptxkit.machine.memory.sparse import zeros
 from ptxkit.machine.values.distinct import distinct_numbers
 
@@ -50,7 +51,7 @@ def chosen(column: Array, rows: Array) -> Array:
     return repeated(int(column[0]), len(rows)) if column.strides == (0,) and len(rows) else column[rows]
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Entries:
     """Accesses, one row each. `code` identifies the bytes of an access: accesses to a piece with the same code have the same bytes."""
 

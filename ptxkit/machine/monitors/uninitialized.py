@@ -23,10 +23,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from ptxkit.diagnostics import Severity
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.following import Plan, Undefined
 from ptxkit.machine.monitoring import Monitor
@@ -53,13 +53,13 @@ MOST = 250
 """Maximum number of distinguished origins."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Origin:
     """The origin of an undefined value: a register, bytes of memory, or a lane."""
 
     rule: Rule
-    says: Callable[[], str]
-    """A description, computed only if the value is used."""
+    says: Callable[[], tuple[str, str]]
+    """What the value is, and why it is undefined; computed only if the value is used."""
     site: Site | None
     space: str = ""
     variable: str = ""
@@ -68,6 +68,15 @@ class _Origin:
     severity: Severity = Severity.ERROR
     here: str = "it is taken here"
     """What happens at the site."""
+
+
+_USES = {
+    "branch": "branches on {}",
+    "address": "uses {} as an address",
+    "guard": "uses {} as a guard",
+    "output": "stores {} to global memory",
+}
+"""By how an undefined value is used, what the thread does."""
 
 
 class Uninitialized(Monitor):
@@ -140,7 +149,7 @@ class Uninitialized(Monitor):
         """The origin of a register that nothing has written."""
 
         def made() -> _Origin:
-            return _Origin(REGISTER, lambda: f"{_name_of(body, number)} before anything writes it", None)
+            return _Origin(REGISTER, lambda: (_name_of(body, number), "nothing has written it"), None)
 
         return self._origin(("register", id(body), number), made)
 
@@ -189,7 +198,7 @@ class Uninitialized(Monitor):
     def _discarded(self, access: Access) -> None:
         """Bytes of lines that are discarded are undefined until they are written again (9.7.10.16)."""
         memory, site = self.launch.machine.memory, access.lanes.site
-        says = f"what `{site.bound.opcode}` has left undefined"
+        says = "a discarded line", f"`{site.bound.opcode}` left it undefined"
         origin = self._origin(
             ("discard", id(site)), lambda: _Origin(MEMORY, lambda: says, site, ".global", here="its line is discarded here")
         )
@@ -300,7 +309,7 @@ class Uninitialized(Monitor):
         self.collected.add(
             (id(site), "unwritten"),
             MEMORY,
-            f"{who} {verb} {name}[{offset}..{offset + size - 1}], which no thread has written",
+            f"{who} {verb} {name}[{offset}..{offset + size - 1}], but no thread has written it",
             site,
             {"accesses": [self.collected.access(lanes, lane, "read", site)], **witness},
             severity=Severity.WARNING,
@@ -317,7 +326,7 @@ class Uninitialized(Monitor):
         last = offset + size - 1
         text = f"{name}[{offset}..{last}]" if size > 1 else f"{name}[{offset}]"
         here = f"{bytes_of(size)} are read here"
-        return _Origin(MEMORY, lambda: f"{text}, which no thread has written", site, space, variable, offset, size, severity, here)
+        return _Origin(MEMORY, lambda: (text, "no thread has written it"), site, space, variable, offset, size, severity, here)
 
     def _local(self, site: Site, offset: int) -> str:
         program = self.launch.program
@@ -376,7 +385,8 @@ class Uninitialized(Monitor):
                 lambda: _Origin(
                     SHUFFLE,
                     lambda: (
-                        f"what `{bound.opcode}` took from lane {int(lanes.from_warp(source)[lane])}, which is inactive or not in the mask"
+                        f"what `{bound.opcode}` took from lane {int(lanes.from_warp(source)[lane])}",
+                        "that lane is inactive or not in the mask",
                     ),
                     plan.site,
                 ),
@@ -402,16 +412,16 @@ class Uninitialized(Monitor):
 
     def used_at(self, site: Site, lanes: Any, source: Array, how: str) -> None:
         """An undefined value is used: by a branch, as an address, or as a guard."""
-        self._found(site, lanes, source, {"branch": "decides a branch by", "address": "uses as an address", "guard": "guards by"}[how])
+        self._found(site, lanes, source, how)
 
     def _output(self, access: Access, stored: tuple[Any, Any, Array]) -> None:
         """An undefined value is stored to global memory."""
         lanes = access.lanes
         source = stored[2] if lanes.count == stored[1].count else stored[2][np.searchsorted(stored[1].place, lanes.place)]
         if source.any():
-            self._found(stored[0], lanes, source, "stores to global memory")
+            self._found(stored[0], lanes, source, "output")
 
-    def _found(self, site: Site, lanes: Any, source: Array, verb: str) -> None:
+    def _found(self, site: Site, lanes: Any, source: Array, how: str) -> None:
         for number in distinct_numbers(source[source > 0]).tolist():
             origin = self._origins[min(number - 2, len(self._origins) - 1)]
             mine = np.flatnonzero(source == number)
@@ -421,15 +431,17 @@ class Uninitialized(Monitor):
             lane = int(mine[0])
             who = spoken_thread(*self.collected.thread(lanes, lane))
             is_elsewhere = origin.site is not None and origin.site is not site
-            value = f"{origin.says()} (line {self.collected.line(origin.site)})" if is_elsewhere else origin.says()
+            value, why = origin.says()
+            line = f" (line {self.collected.line(origin.site)})" if is_elsewhere else ""
             read = [self.collected.access(lanes, lane, "read", origin.site)] if origin.site is not None else []
             self.collected.add(
                 cause,
                 origin.rule,
-                f"{who} {verb} {value}",
+                f"{who} {_USES[how].format(value)}, but {why}{line}",
                 site,
                 {
                     "accesses": [*read, self.collected.access(lanes, lane, "use", site)],
+                    "use": how,
                     "space": origin.space.removeprefix("."),
                     "variable": origin.variable,
                     "offset": origin.offset,

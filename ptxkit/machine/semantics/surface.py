@@ -121,7 +121,7 @@ def _places(op: Operation, lanes: Any, surface: Surface, mine: Any, c: Any, size
     if odd[inside].any():
         bad = np.zeros(lanes.count, bool)
         bad[positions[odd != 0]] = True
-        lanes.fault(bad, f"a surface is accessed at a byte that is no multiple of the {size} accessed", "address")
+        lanes.fault(bad, f"a surface access of {size} bytes at an offset that is not a multiple of {size}", "address")
     at = coordinates[0]
     stride = row
     for x, n in zip(coordinates[1:], texels.shape[-3::-1], strict=False):

@@ -71,12 +71,12 @@ def _alloc(op: Operation) -> Semantics:
             one = lanes.subset(np.array([first]))
             memory = memories[lanes.cta[first]]
             if columns not in _ALLOCATIONS:
-                one.fault(None, f"tcgen05.alloc of {columns} columns: there must be 32, 64, 128, 256 or 512", "tensor memory")
+                one.fault(None, f"tcgen05.alloc of {columns} columns: the number must be 32, 64, 128, 256 or 512", "tensor memory")
             if not memory.permit:
                 one.fault(None, "tcgen05.alloc after tcgen05.relinquish_alloc_permit", "permit")
             at = memory.room(columns)
             if at < 0:
-                one.fault(None, f"tcgen05.alloc of {columns} columns: there are fewer", "tensor memory")
+                one.fault(None, f"tcgen05.alloc of {columns} columns: fewer are free in a row", "tensor memory")
             memory.taken[at] = columns
             memory.has_allocated = True
             memory.cells[:, at : at + columns] = tensor_memory.UNDEFINED
@@ -372,6 +372,10 @@ def _shift(op: Operation) -> Semantics:
 
     def run(lanes: Any, taddr: Any) -> None:
         address = lanes.broadcast(taddr)
+        first = address >> 16 & 0xFFFF
+        wrong = first % 32 != 0
+        if wrong.any():
+            lanes.fault(wrong, f"tcgen05.shift from lane {int(first[wrong][0])}: it must be a multiple of 32", "tensor lanes")
 
         def one(lane: Any, position: int) -> None:
             memories = _memories(lane)

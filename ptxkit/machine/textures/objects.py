@@ -12,6 +12,8 @@ from typing import Any
 import attrs
 import numpy as np
 
+from ptxkit.frozen import frozen
+
 Array = np.ndarray[Any, Any]
 HANDLES = 5 << 48
 """The first handle. Handles are not addresses in any window."""
@@ -39,7 +41,7 @@ class _Argument:
         return handle_of(launch.machine.memory, self).to_bytes(8, "little")
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class Sampler(_Argument):
     """How a texture is read: `filter` is point or linear; `address` is the handling of coordinates outside the image (wrap, mirror,
     clamp, border), x first; with `normalized`, coordinates range from 0 to 1. Wrap and mirror require normalized coordinates, and are
@@ -90,7 +92,7 @@ class _Image(_Argument):
         return width, height, depth
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class Texture(_Image):
     """An image that a kernel samples, with the sampler that is used unless the kernel specifies another one.
 
@@ -111,7 +113,7 @@ class Texture(_Image):
     in_array: bool = False
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class Surface(_Image):
     """An image that a kernel reads and writes: stores go to `array`, which must be contiguous and writable."""
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import attrs
 import numpy as np
 
+from ptxkit.frozen import frozen
 from ptxkit.machine.types import dtype_of
 from ptxkit.machine.values.floats import canonical
 from ptxkit.machine.values.formats import FORMATS, decode, encode, largest
@@ -40,7 +40,7 @@ _FIXED = ".s2f6"
 """A fixed-point number in two's complement, in units of 1/64."""
 
 
-@attrs.frozen
+@frozen
 class Elements:
     """The numbers in a register of a type. Those of a packed type are along the last axis, the lowest bits first."""
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import attrs
 import numpy as np
 
+from ptxkit.frozen import frozen
 from ptxkit.machine.values.integers import select
 
 
-@attrs.frozen
+@frozen
 class Format:
     """A binary floating-point format.
 

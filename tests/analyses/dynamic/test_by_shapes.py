@@ -6,6 +6,7 @@ import pytest
 from exercising import HEADER, INDEX, exercised, is_of_the_kernel
 
 from ptxkit.analyses.dynamic.judging import (
+    CLUSTERS,
     CTAS,
     FAR_CTAS,
     FEW_THREADS,
@@ -138,3 +139,15 @@ mul.wide.u32 %rd2, %r4, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r5;"
     done = exercised(body, directives=".reqntid 128")
 
     assert {(one.finding.diagnostic.name, one.doubt == ONE_AXIS) for one in done.found} == {("race-global", not shows)}
+
+
+@pytest.mark.parametrize(("count", "doubts"), [(32, {CLUSTERS}), (16, {""})])
+def test_a_cluster_of_a_size_that_is_not_specified_may_have_one_cta(count: int, doubts: set[str]) -> None:
+    # all threads arrive at an mbarrier of the first CTA of their cluster, which is for 32: one CTA of a warp has as many
+    body = f""".shared .align 8 .b64 bar; mov.u32 %r1, %tid.x; mov.u32 %r2, bar; setp.ne.u32 %p1, %r1, 0;
+@!%p1 mbarrier.init.shared.b64 [%r2], {count}; fence.mbarrier_init.release.cluster; barrier.cluster.arrive; barrier.cluster.wait;
+mapa.shared::cluster.u32 %r3, %r2, 0; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r3]; barrier.cluster.arrive;
+barrier.cluster.wait;"""
+    done = exercised(body, directives=".reqntid 32")
+
+    assert {one.doubt for one in done.found if one.finding.diagnostic.rule == "M005"} == doubts

@@ -6,7 +6,7 @@ import pytest
 
 import ptxkit
 from ptxkit.analyses.dynamic.once import once
-from ptxkit.analyses.dynamic.runs import RUNS, USUAL, Runs
+from ptxkit.analyses.dynamic.runs import LEAST, RUNS, USUAL, Runs, Setting
 from ptxkit.analyses.execution.contents import COUNT
 from ptxkit.analyses.execution.loading import loaded
 from ptxkit.analyses.framework.routine import routines
@@ -71,3 +71,16 @@ def test_a_launch_that_does_not_end_is_not_run_again_and_charged_in_full() -> No
         assert not runs.is_used_up
         runs.once(launch, USUAL)
     assert runs.is_used_up
+
+
+def test_whether_collectives_order_a_race_is_found_out_even_if_nothing_is_left() -> None:
+    module = ptxkit.parse(LOOP.format(rounds=1 << 30, rest=""))
+    routine = routines(module)[0]
+    runs = Runs(routine, loaded(module), 60)
+    launch = runs.example(shapes(routine)[0], Sizes())
+    first = runs.once(launch, USUAL)
+    while not runs.is_used_up:
+        runs.once(launch, USUAL)
+
+    assert runs.once(launch, Setting(schedule=1)).limit == LEAST
+    assert runs.once(launch, USUAL, by_collectives=True).limit == first.limit > LEAST

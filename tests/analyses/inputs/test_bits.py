@@ -32,6 +32,11 @@ LOOP = "L: {} add.u32 %r3, %r1, -1; and.b32 %r1, %r1, %r3; setp.ne.u32 %p1, %r1,
         (LOOP.format("and.b32 %r2, %r2, 31;"), False),
         ("add.u32 %r2, %r2, %r1;", False),
         ("and.b32 %r1, %r2, %r1;", False),
+        ("sub.s32 %r4, %r2, 5; shr.s32 %r4, %r4, 31; and.b32 %r4, %r4, %r1; add.s32 %r2, %r2, %r4;", False),  # an index from the end
+        # whether a division of 64 bits can be one of 32
+        ("or.b32 %r4, %r2, %r1; and.b32 %r4, %r4, -65536; setp.eq.s32 %p1, %r4, 0; @%p1 ret;", False),
+        ("or.b32 %r2, %r2, %r1;", True),
+        ("setp.lt.u32 %p1, %r2, 5; setp.gt.s32 %p2, %r1, 0; and.pred %p1, %p1, %p2; @%p1 ret;", False),
     ],
 )
 def test_bits_of_an_index_in_an_address(body: str, expected: bool) -> None:

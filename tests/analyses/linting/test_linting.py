@@ -120,8 +120,9 @@ def test_one_finding_for_what_has_a_line_in_common() -> None:
 
 
 def test_one_finding_for_the_races_in_one_variable() -> None:
+    both = {"space": "shared", "accesses": [{"kind": "read"}, {"kind": "update"}]}
     of = {10: {"variable": "s"}, 20: {"variable": "s"}, 30: {"variable": "t"}, 40: {}, 50: {}}
-    found = by_cause([attrs.evolve(_race(line, line + 1), witness=witness) for line, witness in of.items()])
+    found = by_cause([attrs.evolve(_race(line, line + 1), witness={**both, **variable}) for line, variable in of.items()])
 
     assert [one.span.line for one in found] == [10, 30, 40, 50]
     assert {related.span.line for related in found[0].related} == {11, 20, 21}

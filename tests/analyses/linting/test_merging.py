@@ -42,10 +42,10 @@ def test_a_finding_stands_where_the_rule_says_what_is_missing() -> None:
 
 
 def test_what_is_shown_is_not_doubted() -> None:
-    argued = attrs.evolve(finding("P003", 19, 20, 24), notes=("the same is true in line 30", *UNSURE_OF_BYTES))
+    argued = attrs.evolve(finding("P003", 19, 20, 24), notes=("the same holds in line 30", *UNSURE_OF_BYTES))
     run = Shown("k", frozenset({"k"}), (finding("P003", 24, 20),), False)
 
-    assert [one.notes for one in merged(all_rules(), [argued], [run])] == [("P003 at 19", "the same is true in line 30")]
+    assert [one.notes for one in merged(all_rules(), [argued], [run])] == [("P003 at 19", "the same holds in line 30")]
 
 
 def test_what_is_not_shown_is_a_warning_whatever_ran() -> None:
@@ -105,6 +105,50 @@ def test_one_wait_for_too_few_groups_explains_all_its_copies() -> None:
     shown = [finding("A006", 210, 59), finding("A003", 237, 59), finding("A003", 240, 66)]
 
     assert put_together([finding("A003", 173, 237)], shown) == [("A003", 173, "error", [237, 210, 59, 240, 66])]
+
+
+def conflict(rule: str, line: int, *related: int, variable: str = "s", severity: str = "error", kind: str = "read") -> Diagnostic:
+    accesses = [{"kind": "write"}, {"kind": kind}]
+    return finding(rule, line, *related, severity=severity, space="shared", variable=variable, accesses=accesses)
+
+
+def test_a_missing_fence_explains_all_accesses_to_a_variable() -> None:
+    shown = [conflict("P002", 9, 3), conflict("P002", 12, 5), conflict("P002", 14, 5, variable="t")]
+
+    assert put_together([], shown[:2]) == [("P002", 9, "error", [3, 12, 5])]
+    assert put_together([], shown) == [("P002", 9, "error", [3, 12, 5, 14])]
+    assert put_together([], [shown[0], shown[2]]) == [("P002", 9, "error", [3]), ("P002", 14, "error", [5])]
+
+
+def test_what_rules_infer_of_one_cause_is_one_finding() -> None:
+    argued = [finding("A003", 9), finding("A003", 12), finding("P002", 20, 3), finding("P002", 22, 3), finding("P002", 24)]
+
+    assert put_together(argued, []) == [("A003", 9, "warning", [12]), ("P002", 20, "warning", [3, 22]), ("P002", 24, "warning", [])]
+
+
+def test_each_register_that_nothing_writes_is_a_finding() -> None:
+    assert len(put_together([finding("R001", 9, severity="warning"), finding("R001", 9, severity="warning")], [])) == 2
+
+
+def test_what_a_thread_reads_too_early_has_not_been_written_yet() -> None:
+    early, unwritten = conflict("A003", 9, 3), finding("R008", 11, 9, severity="warning", space="shared", variable="s")
+
+    assert put_together([], [early, unwritten]) == [("A003", 9, "error", [3])]
+    assert len(put_together([], [conflict("A003", 8, 3), unwritten])) == 2
+    assert len(put_together([], [conflict("A003", 9, 3, kind="use"), unwritten])) == 2
+
+
+def test_a_doubtful_conflict_explains_nothing() -> None:
+    unwritten = finding("R008", 11, 9, severity="warning", space="shared", variable="s")
+
+    assert len(put_together([], [conflict("A003", 9, 3, severity="info"), unwritten])) == 2
+
+
+def test_a_note_hides_no_race() -> None:
+    race = finding("S003", 9, 3, severity="warning")
+
+    assert len(put_together([race, finding("P001", 9, 3, severity="info")], [])) == 2
+    assert [one[0] for one in put_together([race, finding("P001", 9, 3, severity="warning")], [])] == ["P001"]
 
 
 def test_who_has_exited_misses_barriers_and_collectives_alike() -> None:

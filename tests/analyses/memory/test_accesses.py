@@ -118,14 +118,15 @@ class TestMisaligned:
 
 class TestOutOfBounds:
     def test_constant(self) -> None:
-        assert found("ld.local.u32 %r1, [l+64];") == [("S002", Severity.WARNING, "bytes 64 to 67 of `l`, which has 64")]
+        assert found("ld.local.u32 %r1, [l+64];") == [("S002", Severity.WARNING, "this accesses bytes 64 to 67 of `l`, which has only 64")]
 
     def test_before_the_start(self) -> None:
         assert found("mov.u32 %r1, s; ld.shared.u32 %r2, [%r1-4];")[0][0] == "S002"
 
     def test_last_thread(self) -> None:
         body = "mov.u32 %r1, %tid.x; mov.u32 %r2, s; mad.lo.u32 %r3, %r1, 4, %r2; st.shared.u32 [%r3], %r1;"
-        assert found(body, " .reqntid 257") == [("S002", Severity.WARNING, "thread 256 accesses bytes 1024 to 1027 of `s`, which has 1024")]
+        beyond = "thread 256 accesses bytes 1024 to 1027 of `s`, which has only 1024"
+        assert found(body, " .reqntid 257") == [("S002", Severity.WARNING, beyond)]
         assert [one[:2] for one in shown(body, " .reqntid 257")] == [("S002", Severity.ERROR)]
         assert shown(body, " .reqntid 256") == []
 
@@ -195,7 +196,8 @@ class TestParameters:
         assert found("ld.param.u32 %r1, [q]; ld.param.u32 %r2, [q+4]; mov.b64 %rd1, {%r1, %r2}; ld.global.u32 %r3, [%rd1];") == []
 
     def test_behind_the_end(self) -> None:
-        assert found("ld.param.u32 %r1, [pair+8];") == [("R006", Severity.WARNING, "bytes 8 to 11 of the parameter `pair`, which has 8")]
+        beyond = "this reads bytes 8 to 11 of the parameter `pair`, which has only 8"
+        assert found("ld.param.u32 %r1, [pair+8];") == [("R006", Severity.WARNING, beyond)]
         assert [one[:2] for one in shown("ld.param.u32 %r1, [pair+8];")] == [("R006", Severity.ERROR)]
         assert found("ld.param.v2.u32 {%r1, %r2}, [pair];") == []
 

@@ -24,7 +24,7 @@ def test_the_witness_is_shown() -> None:
     assert "thread 0 executes `bar.sync`, but thread 17 of its warp does not" in one.notes
     assert "for example with n = 17, %ctaid.x = 0" in one.notes
     messages = [related.message for related in one.related]
-    assert messages == ["they diverge here: `@%p1` holds for thread 17, not for thread 0", "others are here"]
+    assert messages == ["they diverge here: `@%p1` holds for thread 17, not for thread 0", "the other threads are here"]
 
 
 def test_what_is_assumed_is_said() -> None:
@@ -36,7 +36,7 @@ def test_what_is_assumed_is_said() -> None:
 def test_what_follows_from_one_branch_is_told_once() -> None:
     (one,) = findings(KERNELS["an aligned barrier of the cluster"], "C")
 
-    assert "the same is true of 1 more after that branch" in one.notes
+    assert "the same holds for 1 more instruction after that branch" in one.notes
 
 
 def test_a_custom_of_a_function_is_told_once() -> None:
@@ -45,7 +45,7 @@ def test_a_custom_of_a_function_is_told_once() -> None:
 
     assert len(few) == 4
     assert len(many) == 1
-    assert "the same is true of 8 other masks of this function" in many[0].notes
+    assert "the same holds for 8 other masks of this function" in many[0].notes
 
 
 @pytest.mark.parametrize(

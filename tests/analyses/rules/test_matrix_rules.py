@@ -21,7 +21,7 @@ def test_what_is_found(name: str) -> None:
 def test_a_weak_wait_has_its_steps() -> None:
     (one,) = findings(KERNELS["wgmma, the wait weakened in a loop"], FAMILIES)
 
-    assert [related.message for related in one.related] == ["started here", "committed here", "up to 1 groups may stay in flight"]
+    assert [related.message for related in one.related] == ["started here", "committed here", "this leaves up to 1 group in flight"]
 
 
 def test_what_is_so_on_some_ways_is_an_error_only_if_it_is_shown() -> None:

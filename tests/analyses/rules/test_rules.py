@@ -86,6 +86,7 @@ def test_each_file_is_named_as_its_rule() -> None:
 def test_the_first_line_of_a_file_names_its_rule(rule: Rule) -> None:
     assert select([rule.id]) == (rule,)
     assert select([rule.name]) == (rule,)
+    assert (rule in select()) == rule.default
 
 
 def test_rules_that_are_not_selected_are_not_imported() -> None:
@@ -95,3 +96,23 @@ def test_rules_that_are_not_selected_are_not_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.id)
+def test_a_rule_is_selected_for_a_text_that_breaks_it(rule: Rule) -> None:
+    assert rule in select(["ALL"], text=rule.bad)
+
+
+def test_rules_whose_words_a_text_lacks_are_not_imported() -> None:
+    program = (
+        "import sys; from ptxkit.analyses.framework.rule import select; families = {one.family for one in select(text='ret;')};"
+        "print(sorted(families), [name for name in sys.modules if name.startswith('ptxkit.analyses.rules.mbarrier.')])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['E', 'G', 'R', 'S', 'V', 'X'] []"
+
+
+def test_a_comment_about_rules_concerns_those_whose_words_the_text_lacks() -> None:
+    text = in_module("ret; // ptxkit: ignore[mbarrier-parity]")
+
+    assert [one.rule for one in lint(ptxkit.parse(text))] == ["X001"]

@@ -49,6 +49,10 @@ BAD = {
     "a generic address as one of shared memory": (
         "mov.u64 %rd3, a; cvta.shared.u64 %rd3, %rd3; ld.shared.u32 %r5, [%rd3];", "S005", "address", "which is a generic address",
     ),
+    "an address of shared memory as a generic one": (
+        "mov.u64 %rd3, b; ld.u32 %r5, [%rd3+8];", "S005", "address",
+        "reads 4 bytes at b[8..11]: this is its address within .shared, and a generic one is needed",
+    ),
     "writing to .const": (
         "mov.u64 %rd3, c; cvta.const.u64 %rd3, %rd3; st.u32 [%rd3], %r1;", "S005", "address", "which a kernel can only read",
     ),
@@ -126,3 +130,51 @@ def test_lanes_that_load_no_row_give_valid_addresses_up_to_sm_75(target: str, la
     code = Machine(target).load(HEAD.format(target=target) + body)
     findings = code.machine.launch(code, "k", np.zeros(1, np.uint32), 1, 2, grid=1, block=32, checks="addresses").findings
     assert rules(list(findings)) == expected
+
+
+FUNCTIONS = """
+.func put(.param .align 8 .b8 place[16], .reg .b32 %in)
+{
+.reg .b32 %a, %i, %s;
+ld.param.u32 %a, [place];
+ld.param.u32 %i, [place+8];
+shl.b32 %s, %i, 2;
+add.u32 %s, %a, %s;
+st.shared.u32 [%s], %in;
+ret;
+}
+.func outer(.reg .b32 %at, .reg .b32 %i)
+{
+.param .align 8 .b8 place[16];
+st.param.u32 [place], %at;
+st.param.u32 [place+8], %i;
+call put, (place, %i);
+ret;
+}
+"""
+PUT = "mov.u32 %r3, {0}; {{ .param .align 8 .b8 p[16]; st.param.u32 [p], %r3; st.param.u32 [p+8], {1}; call put, (p, %r1); }}"
+
+
+def called(body: str) -> list[str]:
+    findings, _ = watched(body, "addresses", TWO, FUNCTIONS)
+    return [one.diagnostic.message.partition("writes ")[2].partition(",")[0] for one in findings]
+
+
+def test_a_function_is_given_the_address_of_a_variable() -> None:
+    assert called("add.u32 %r4, %r1, 1;" + PUT.format("a", "%r4")) == ["a[256..259]"]
+    assert called(PUT.format("a", "%r1")) == []
+
+
+def test_a_function_hands_the_address_on() -> None:
+    assert called("add.u32 %r4, %r1, 1; mov.u32 %r3, a; call outer, (%r3, %r4);") == ["a[256..259]"]
+    assert called("mov.u32 %r3, a; call outer, (%r3, %r1);") == []
+
+
+def test_calls_that_pass_several_variables_are_not_told_apart() -> None:
+    assert called("add.u32 %r4, %r1, 1;" + PUT.format("a", "%r4") + PUT.format("b", "%r1")) == []
+
+
+def test_other_variables_may_come_by_an_indirect_call() -> None:
+    other = "mov.u64 %rd3, outer; P: .callprototype _ (.reg .b32 _, .reg .b32 _); mov.u32 %r3, a; call %rd3, (%r3, %r4), P;"
+
+    assert called("add.u32 %r4, %r1, 1;" + other) == []

@@ -27,9 +27,15 @@ BAD = {
     "arriving twice": (
         "@%p2 bra A; bar.sync 1, 96; bra.uni E; A: bar.arrive 1, 96; bar.arrive 1, 96; E:", "B006", "again before it is complete",
     ),
+    "arriving and then waiting, at a barrier for each thread once": (
+        "@!%p2 bra A; bar.arrive 1, 64; bar.sync 1, 64; bra.uni E; A: mov.u32 %r4, 9; L: add.u32 %r4, %r4, -1; setp.gt.s32 %p3, %r4, 0; "
+        "@%p3 bra L; bar.sync 1, 64; E:",
+        "B006",
+        "again before it is complete",
+    ),
     "no thread waits": ("bar.arrive 1, 64;", "B006", "completes with 64 threads that arrive, and no thread waits"),
-    "a number beyond 15": ("add.u32 %r4, %r1, 10; bar.sync %r4, 64;", "B001", "executes barrier beyond 15"),
-    "a count that is no multiple of 32": ("mov.u32 %r4, 40; bar.sync 1, %r4;", "B002", "no multiple of 32"),
+    "a number beyond 15": ("add.u32 %r4, %r1, 10; bar.sync %r4, 64;", "B001", "executes a barrier beyond the 16 of its CTA"),
+    "a count that is no multiple of 32": ("mov.u32 %r4, 40; bar.sync 1, %r4;", "B002", "not a multiple of 32"),
     "threads part at one barrier": (
         "@%p2 bra A; bar.sync 0; bra.uni E; A: bar.sync 0; E: st.global.u32 [%rd2], %r1;",
         "C001",
@@ -62,6 +68,9 @@ GOOD = {
     "everybody": "bar.sync 0; bar.sync 0; bar.red.popc.u32 %r4, 0, %p1;",
     "producers and consumers": (
         "@%p2 bra A; bar.sync 1, 64; bar.arrive 2, 64; bra.uni E; A: bar.arrive 1, 64; bar.sync 2, 64; E: bar.sync 0;"
+    ),
+    "a warp that arrives and then waits, at a barrier for more threads than there are": (
+        "bar.arrive 1, 96; @%p2 bra E; bar.sync 1, 96; E:"
     ),
     "those that have exited": "@%p1 exit; bar.sync 0; st.global.u32 [%rd2], %r1; bar.sync 0;",
     "a warp that has exited": "@%p2 exit; bar.sync 0; bar.sync 0;",
@@ -107,7 +116,7 @@ def test_a_deadlock_names_every_group() -> None:
     assert ended == "deadlock"
     (found,) = [finding for finding in findings if finding.diagnostic.message.startswith("deadlock")]
     groups = found.witness["waiting"]
-    assert [(group["count"], group["for"]) for group in groups] == [(56, "barrier 0"), (8, "lanes 8..31 of its warp")]
+    assert [(group["count"], group["for"]) for group in groups] == [(56, "barrier 0"), (8, "lanes 8..31 of the warp")]
     assert "56 of 64 threads have reached barrier 0" in found.diagnostic.notes
 
 

@@ -32,7 +32,7 @@ BAD = {
     "initialized twice": (READY + INIT.format(count=64), "M004", "again, which line 12 has initialized"),
     "initialized by everybody": (FIRST + "mbarrier.init.shared.b64 [%r3], 64;", "M004", "64 threads initialize mbarrier m[0] at once"),
     "more arrivals than are pending": (
-        FIRST + INIT.format(count=32) + "bar.sync 0; " + ARRIVE, "M005", "64 arrivals at once, from",
+        FIRST + INIT.format(count=32) + "bar.sync 0; " + ARRIVE, "M005", "64 arrivals at once at mbarrier",
     ),
     "fewer arrivals": (
         FIRST + INIT.format(count=65) + "bar.sync 0; " + ARRIVE + WAIT.format(parity=0), "M005", "deadlock: 64 threads wait",

@@ -17,41 +17,42 @@ FUNCTION = ".func (.reg .b32 rv) f(.reg .b32 a) {{ .reg .pred p; setp.gt.u32 p, 
 
 BAD = {
     "a register stored": (
-        "add.u32 %r5, %r6, 1; " + STORE, "R001", "thread (0,0,0) of CTA (0,0,0) stores to global memory %r6 before anything",
+        "add.u32 %r5, %r6, 1; " + STORE, "R001", "thread (0,0,0) of CTA (0,0,0) stores %r6 to global memory, but nothing has written it",
     ),
-    "a register as an address": ("ld.global.u32 %r5, [%rd4]; ", "R001", "uses as an address %rd4 before anything writes it"),
-    "a predicate": ("@%p3 bra E; " + "st.global.u32 [%rd2], %r1; E: ", "R001", "decides a branch by %p3 before anything writes it"),
-    "a guard": ("@%p3 st.global.u32 [%rd2], %r1; ", "R001", "%p3 before anything writes it"),
+    "a register as an address": ("ld.global.u32 %r5, [%rd4]; ", "R001", "uses %rd4 as an address, but nothing has written it"),
+    "a predicate": ("@%p3 bra E; " + "st.global.u32 [%rd2], %r1; E: ", "R001", "branches on %p3, but nothing has written it"),
+    "a guard": ("@%p3 st.global.u32 [%rd2], %r1; ", "R001", "uses %p3 as a guard, but nothing has written it"),
     "a register that only some write": (
-        "@%p1 mov.u32 %r5, 1; " + STORE, "R001", "thread (16,0,0) of CTA (0,0,0) stores to global memory %r5",
+        "@%p1 mov.u32 %r5, 1; " + STORE, "R001", "thread (16,0,0) of CTA (0,0,0) stores %r5 to global memory",
     ),
-    "shared memory": ("ld.shared.u32 %r5, [%r4]; " + STORE, "R008", "stores to global memory s[0..3], which no thread has written"),
+    "shared memory": ("ld.shared.u32 %r5, [%r4]; " + STORE, "R008", "stores s[0..3] to global memory, but no thread has written it"),
     "shared memory that only some write": (
         "@%p1 st.shared.u32 [%r4], %r1; ld.shared.u32 %r5, [%r4]; " + STORE,
-        "R008", "thread (16,0,0) of CTA (0,0,0) stores to global memory",
+        "R008", "thread (16,0,0) of CTA (0,0,0) stores s[64..67] to global memory",
     ),
-    "local memory": ("st.local.u32 [l], %r1; ld.local.u32 %r5, [l+4]; " + STORE, "R008", "which no thread has written"),
+    "local memory": ("st.local.u32 [l], %r1; ld.local.u32 %r5, [l+4]; " + STORE, "R008", "but no thread has written it"),
     "through a copy": (
-        "ld.shared.u32 %r6, [%r4+512]; st.shared.u32 [%r4], %r6; ld.shared.u32 %r5, [%r4]; " + STORE, "R008", "s[512..515], which no",
+        "ld.shared.u32 %r6, [%r4+512]; st.shared.u32 [%r4], %r6; ld.shared.u32 %r5, [%r4]; " + STORE, "R008", "stores s[512..515] to",
     ),
     "through a shuffle": (
-        "@%p1 mov.u32 %r6, 1; shfl.sync.bfly.b32 %r5, %r6, 16, 31, -1; @%p1 st.global.u32 [%rd2], %r5; ", "R001", "%r6 before anything",
+        "@%p1 mov.u32 %r6, 1; shfl.sync.bfly.b32 %r5, %r6, 16, 31, -1; @%p1 st.global.u32 [%rd2], %r5; ", "R001", "stores %r6 to",
     ),
     "the second element of a vector": (
         "st.shared.u32 [%r4], %r1; mov.u32 %r7, s; ld.shared.v2.u32 {%r6, %r5}, [%r7+248]; add.u32 %r5, %r5, %r6; "
-        "ld.shared.v2.u32 {%r6, %r5}, [%r7+256]; " + STORE, "R008", "s[260..263], which no thread has written",
+        "ld.shared.v2.u32 {%r6, %r5}, [%r7+256]; " + STORE, "R008", "s[260..263] to global memory, but no thread has written it",
     ),
     "an index": ("ld.shared.u32 %r6, [%r4]; and.b32 %r6, %r6, 12; cvt.u64.u32 %rd4, %r6; add.s64 %rd4, %rd1, %rd4; "
-                 "ld.global.u32 %r5, [%rd4]; ", "R008", "uses as an address s[0..3]"),
+                 "ld.global.u32 %r5, [%rd4]; ", "R008", "uses s[0..3] as an address"),
     "from a lane that has exited": (
         "setp.ge.u32 %p3, %r1, 24; @%p3 exit; shfl.sync.down.b32 %r5, %r1, 16, 31, -1; " + STORE, "C006",
-        "what `shfl.sync.down.b32` took from lane 24, which is inactive",
+        "stores what `shfl.sync.down.b32` took from lane 24 to global memory, but that lane is inactive",
     ),
     "from a lane that is not in the mask": (
-        "@!%p1 bra E; shfl.sync.idx.b32 %r5, %r1, 20, 31, 0xffff; " + STORE + " E: ", "C006", "took from lane 20, which is inactive",
+        "@!%p1 bra E; shfl.sync.idx.b32 %r5, %r1, 20, 31, 0xffff; " + STORE + " E: ", "C006",
+        "took from lane 20 to global memory, but that lane is inactive",
     ),
-    "both parts of a word": ("cvt.rn.f16x2.f32 %r5, %r6, %r7; " + STORE, "R001", "%r7 before anything"),
-    "a result of a function": ("call (%r5), f, (%r1); " + STORE, "R001", "rv before anything writes it"),
+    "both parts of a word": ("cvt.rn.f16x2.f32 %r5, %r6, %r7; " + STORE, "R001", "stores %r7 to"),
+    "a result of a function": ("call (%r5), f, (%r1); " + STORE, "R001", "stores rv to global memory, but nothing has written it"),
 }  # fmt: skip
 
 GOOD = {
@@ -131,7 +132,7 @@ def test_lines_that_are_discarded() -> None:
     use = "ld.global.u32 %r5, [%rd3+64]; st.global.u32 [%rd3+96], %r5; "
     findings, _ = watched(DISCARD + use, "uninitialized", block=8)
     assert [finding.diagnostic.rule for finding in findings] == ["R008"]
-    assert "what `discard.global.L2` has left undefined" in findings[0].diagnostic.message
+    assert "stores a discarded line to global memory, but `discard.global.L2` left it undefined" in findings[0].diagnostic.message
     assert watched(DISCARD + "st.global.u32 [%rd3+64], %r1; " + use, "uninitialized", block=8) == ([], "ended")
     assert watched("mul.wide.u32 %rd3, %r1, 128; add.s64 %rd3, %rd1, %rd3; " + use + DISCARD, "uninitialized", block=8) == ([], "ended")
 
@@ -180,7 +181,7 @@ class TestWhatAWarpOrAnOperationReads:
 
         found, _ = watched(f"{ROWS} {some} {LOAD}", "uninitialized", TILE, block=32)
 
-        assert "tile[128..143], which no thread has written" in found[0].diagnostic.message
+        assert "tile[128..143], but no thread has written it" in found[0].diagnostic.message
 
     def test_a_row_that_is_not_there_is_padding(self) -> None:
         some = "setp.ne.u32 %p1, %r1, 9; @%p1 " + FILL

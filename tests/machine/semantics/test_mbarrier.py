@@ -89,10 +89,10 @@ def test_an_arrival_in_another_cta():
     ("instruction", "values", "said"),
     [
         ("mbarrier.arrive.shared.b64 _, [%r1], 5", (M, np.uint32(5), None), "more arrivals"),
-        ("mbarrier.arrive.shared.b64 _, [%r1]", (np.uint64(16), None, None), "no mbarrier object"),
+        ("mbarrier.arrive.shared.b64 _, [%r1]", (np.uint64(16), None, None), "no mbarrier is there"),
         ("mbarrier.expect_tx.relaxed.cta.shared.b64 [%r1], %r2", (M, np.uint32(1 << 20), None), "leaves the range"),
         ("mbarrier.init.shared.b64 [%r1], 0", (M, np.uint32(0)), "must be between 1 and"),
-        ("mbarrier.test_wait.parity.shared.b64 %p1, [%r1], 0", (np.uint64(24), np.uint32(0)), "no mbarrier object"),
+        ("mbarrier.test_wait.parity.shared.b64 %p1, [%r1], 0", (np.uint64(24), np.uint32(0)), "no mbarrier is there"),
     ],
 )
 def test_what_is_undefined_is_a_fault(instruction, values, said):

@@ -47,7 +47,7 @@ def test_loads_that_are_usually_not_waited_for_are_listed_once() -> None:
 
     assert one.severity is Severity.INFO
     assert len(one.related) == 1
-    assert "the same is true of 3 loads of this function, in lines 15, 17, 19:" in one.notes[0]
+    assert "the same holds for 3 loads of this function, in lines 15, 17, 19:" in one.notes[0]
 
 
 def test_waits_that_are_seldom_fenced_are_listed_once() -> None:
@@ -55,7 +55,7 @@ def test_waits_that_are_seldom_fenced_are_listed_once() -> None:
     (one,) = findings("mov.u32 %r9, 0;\n" + body, "T006")
 
     assert (one.severity, len(one.related)) == (Severity.INFO, 1)
-    assert one.notes == ("the same is true in lines 21, 26",)
+    assert one.notes == ("the same holds in lines 21, 26",)
     assert not findings("mov.u32 %r9, 0;\n" + body.replace(load(3), FENCE + load(3)), "T006")
 
 
@@ -211,3 +211,11 @@ def test_what_is_stored_is_there_only_behind_a_wait() -> None:
     assert told(store + back) == [Severity.WARNING]
     assert not told(store + "tcgen05.wait::st.sync.aligned;\n" + back)
     assert not told(store + "add.u32 %r1, %r1, 1;\n" + back)
+
+
+def test_an_allocation_of_a_constant_size_that_there_is_not() -> None:
+    alloc = "mov.u32 %r2, {};\ntcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [turn], %r2;\n"
+    (one,) = findings(alloc.format(96), "T002")
+
+    assert one.message == "96 columns are allocated: there must be 32, 64, 128, 256 or 512"
+    assert not findings(alloc.format(128), "T002")

@@ -19,7 +19,7 @@ Byte = tuple[int, str, int]
 
 @attrs.frozen
 class Passed:
-    """What a call passes in one place: registers, as a bit set, or a variable of `size` bytes."""
+    """An argument or a result of a call: registers, as a bit set, or a variable of `size` bytes."""
 
     registers: int = 0
     variable: tuple[int, str] = (0, "")

@@ -1,0 +1,3 @@
+"""Races in shared memory."""
+
+WORDS = ("shared",)
