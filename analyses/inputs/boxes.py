@@ -79,7 +79,7 @@ def _known(routine: Routine) -> dict[MapName, tuple[int, int, bool | None]]:
     guessed).
 
     A copy fills the room before the next copy, if that gives the expect-tx bytes; otherwise these are divided in proportion to the sizes of
-    the destination variables.
+    the destination variables, which is a guess: the copies may signal several mbarriers.
     """
     known = values(routine)
     copies = _copies(routine)
@@ -94,7 +94,7 @@ def _known(routine: Routine) -> dict[MapName, tuple[int, int, bool | None]]:
     sizes = {name: (size_of(symbol) if symbol is not None else 0) or 0 for name, symbol in room.items()}
     # a matching sum proves little if the other synthesized numbers of the launch are inconsistent
     is_apart = bool(fitting) and not (are_many(routine) or belong_together(routine))
-    is_apart |= len(room) == 1 or (all(sizes.values()) and len(set(map(id, room.values()))) == len(room))
+    is_apart |= len(room) == 1
     for name, symbol in room.items() if expected else ():
         share = expected * sizes[name] // sum(sizes.values()) if all(sizes.values()) else expected // len(room)
         share -= share % LEAST

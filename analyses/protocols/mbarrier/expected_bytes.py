@@ -179,7 +179,8 @@ def _may_both_come(routine: Routine, one: _Load, other: _Load) -> bool:
 
 
 def _loads(routine: Routine, ring: Ring) -> Iterator[_Load]:
-    """The expect-tx and copies between successive waits for one stage, if the same threads execute both."""
+    """The expect-tx and copies between successive waits for one stage, if the same threads execute both. Copies that no expect-tx is with
+    belong to the phase before: that wait is for another mbarrier, such as the one that frees their destination."""
     if any(use.does in (Does.COPY, Does.EXPECT) for use in ring.others):
         return
     flow, forest = control_flow(routine), loops(routine)
@@ -195,7 +196,14 @@ def _loads(routine: Routine, ring: Ring) -> Iterator[_Load]:
                 # of two waits on all paths, the later one
                 last = wait.instruction if last < 0 or dominates(flow.block_of[last], its) else last
         groups.setdefault((last, forest.innermost[block], use.index, use.offsets if use.is_fixed else None), []).append(use)
-    for own in groups.values():
+    phases: dict[tuple[object, ...], list[list[Use]]] = {}
+    for (_, *stage), own in groups.items():
+        before = phases.setdefault(tuple(stage), [])
+        if before and not any(use.does is Does.EXPECT for use in own):
+            before[-1] += own
+        else:
+            before.append(own)
+    for own in [own for each in phases.values() for own in each]:
         expects, copies = [[use for use in own if use.does is does] for does in (Does.EXPECT, Does.COPY)]
         amounts = [use.step.amount.constant for use in expects if use.step.amount is not None]
         if not expects or not copies or None in amounts or not all(_goes_with(routine, own[0], use) for use in own):

@@ -27,6 +27,8 @@ from ptxkit.syntax import constant_value
 LOADS, STORES, MMAS = "tcgen05.ld", "tcgen05.st", "tcgen05"
 """Queues of the table: loads to registers, stores from them, and the operations that a commit signals to an mbarrier."""
 ALLOC, FREE, RELINQUISH = "alloc", "dealloc", "relinquish-alloc"
+SIZES = (32, 64, 128, 256, 512)
+"""Valid numbers of columns in an allocation."""
 FEW = 4
 """One case out of this many counts as an exception."""
 NO_FENCE = "there is no tcgen05.fence::after_thread_sync between the wait and this"
@@ -171,7 +173,7 @@ def _end(routine: Routine, i: int, frees: Iterable[int]) -> int:
 
 
 def misused_permits(routine: Routine) -> Iterator[Finding]:
-    """Allocations after the right to allocate was relinquished, frees of sizes that were not allocated, and mixed CTA groups."""
+    """Allocations after the right to allocate was relinquished or of no valid size, frees of other sizes, and mixed CTA groups."""
     known = tensor(routine)
     if known is None:
         return
@@ -185,6 +187,9 @@ def misused_permits(routine: Routine) -> Iterator[Finding]:
                 yield Finding(i, "the permit to allocate was relinquished before", [(gone, "relinquished here")])
                 break
     sizes = {i: _columns(routine, i) for i in allocs}
+    for i, size in sizes.items():
+        if size is not None and size not in SIZES:
+            yield Finding(i, f"{size} columns are allocated: there must be 32, 64, 128, 256 or 512", [])
     for i in known.by_effect.get(FREE, ()):
         size = _columns(routine, i)
         if sizes and size is not None and None not in sizes.values() and size not in sizes.values():

@@ -20,10 +20,10 @@ RULE = Rule(
     id="T002",
     name="tmem-alloc-after-relinquish",
     severity=Severity.ERROR,
-    summary="tensor memory that is allocated after relinquish_alloc_permit, freed with another size, or accessed where none is allocated",
+    summary="tensor memory that is allocated after relinquish_alloc_permit or in no valid size, freed with another, or not allocated",
     why=(
-        "After relinquish_alloc_permit a CTA must not allocate any more. A deallocation has the size and the .cta_group of its "
-        "allocation. Only allocated columns may be accessed (9.1:9.7.16.7)."
+        "After relinquish_alloc_permit a CTA must not allocate any more. An allocation has 32, 64, 128, 256 or 512 columns; its "
+        "deallocation has the same size and .cta_group. Only allocated columns may be accessed (9.1:9.7.16.7)."
     ),
     bad="""
         .version 9.0

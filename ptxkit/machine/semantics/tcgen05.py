@@ -372,6 +372,10 @@ def _shift(op: Operation) -> Semantics:
 
     def run(lanes: Any, taddr: Any) -> None:
         address = lanes.broadcast(taddr)
+        first = address >> 16 & 0xFFFF
+        wrong = first % 32 != 0
+        if wrong.any():
+            lanes.fault(wrong, f"tcgen05.shift from lane {int(first[wrong][0])}: it must be a multiple of 32", "tensor lanes")
 
         def one(lane: Any, position: int) -> None:
             memories = _memories(lane)

@@ -91,6 +91,18 @@ def test_phases_of_mbarriers_are_equations() -> None:
     assert [math.prod(one.box) * 2 for one in maps if isinstance(one, Map)] == [2048, 8192]
 
 
+def test_two_mbarriers_that_expect_the_same_bytes_do_not_share_them() -> None:
+    body = f"""
+    {EXPECT} [%r3], 4096;
+    {COPY} [u], [%rd1, {{0, 0}}], [%r3];
+    {EXPECT} [%r3+8], 4096;
+    {COPY} [v], [%rd2, {{0, 0}}], [%r3+8];
+    """
+    routine = kernel(".shared .align 128 .b8 u[4096], v[4096];" + body)
+    assert bytes_of(routine) == {("a", 0, 0): 4096, ("b", 0, 0): 4096}
+    assert not is_guessed(routine)
+
+
 def test_boxes_of_one_phase_have_the_room_before_the_next_copy() -> None:
     routine = kernel(TOGETHER)
 

@@ -295,6 +295,12 @@ def test_a_shift_moves_rows_down() -> None:
     assert (out == expected).all()
 
 
+def test_a_shift_starts_at_a_multiple_of_32_lanes() -> None:
+    with pytest.raises(Fault, match=r"tcgen05\.shift from lane 40: it must be a multiple of 32") as caught:
+        execute("add.u32 n, d, 0x280010; tcgen05.shift.cta_group::1.down [n];")
+    assert caught.value.kind == "tensor lanes"
+
+
 # -- products
 
 KINDS = {

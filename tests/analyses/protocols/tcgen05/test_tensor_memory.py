@@ -211,3 +211,11 @@ def test_what_is_stored_is_there_only_behind_a_wait() -> None:
     assert told(store + back) == [Severity.WARNING]
     assert not told(store + "tcgen05.wait::st.sync.aligned;\n" + back)
     assert not told(store + "add.u32 %r1, %r1, 1;\n" + back)
+
+
+def test_an_allocation_of_a_constant_size_that_there_is_not() -> None:
+    alloc = "mov.u32 %r2, {};\ntcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [turn], %r2;\n"
+    (one,) = findings(alloc.format(96), "T002")
+
+    assert one.message == "96 columns are allocated: there must be 32, 64, 128, 256 or 512"
+    assert not findings(alloc.format(128), "T002")
