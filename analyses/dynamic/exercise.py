@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from ptxkit.analyses.cfg.dominators import dominators
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.reachability import closure
 from ptxkit.analyses.dynamic.by_sizes import UNEVEN_CONTRAST
 from ptxkit.analyses.dynamic.case import RANDOM
 from ptxkit.analyses.dynamic.choosing import CONTRAST, Launched, first_valid
@@ -137,7 +140,7 @@ def exercise(
         attempt = Attempt(setting=Setting(schedule=OTHER_LEADER))
         found += attempt.found(runs, attempt.launch(runs, shape), doubt)
     is_over = ran.fault is None or ran.fault.kind in WAITS
-    if goes_on and is_over and not any(map(_is_sure, found)) and hands_over(routine):
+    if goes_on and is_over and not any(map(_is_sure, found)) and _is_held_up(routine, ran):
         found += _in_other_orders(runs, shape, doubt)
     wrong = {id(one) for each in tried for one in each.wrong}
     unjudged = frozenset([one.diagnostic.span.line for each in tried for one in each.findings if id(one) not in wrong])
@@ -171,7 +174,7 @@ def with_other_contents(routine: Routine, ran: Ran) -> Iterator[Attempt]:
 
     Real inputs may never make threads store to the same word, so of the first only unsynchronized read-modify-writes count.
     """
-    if _scatters(ran) or _gathers(ran):
+    if _scatters(ran) or _gathers(routine, ran):
         yield Attempt(setting=Setting(RANDOM), counts=_of_any_contents)
     if _may_diverge(routine, ran):
         yield Attempt(setting=Setting(NOISE), counts=lambda finding, ran: is_of(finding, DIVERGENCE))
@@ -182,9 +185,15 @@ def _of_any_contents(finding: Finding, ran: Ran) -> bool:
     return is_update(finding, ran) or is_read_of_owned(finding, ran) or is_of(finding, DIVERGENCE)
 
 
+def _is_held_up(routine: Routine, ran: Ran) -> bool:
+    """Whether threads inspect what others have written, and a run may have missed something by that: flags in synthesized memory did not
+    have the values that they have initially, or threads waited until the end for something that the schedule never let happen."""
+    seen = ran.observer
+    return hands_over(routine) and (bool(seen.flags) or (ran.fault is not None and not seen.has_seen_most))
+
+
 def _in_other_orders(runs: Runs, shape: Shape, doubt: Doubting) -> tuple[Found, ...]:
-    """Findings under other schedules, for a kernel that inspects what other threads have written, such as flags. Flags are initially
-    zero."""
+    """Findings under other schedules. Flags are initially zero."""
     for schedule in ORDERS:
         attempt = Attempt(setting=Setting(ZEROS, schedule))
         found = attempt.found(runs, attempt.launch(runs, shape), doubt)
@@ -194,10 +203,25 @@ def _in_other_orders(runs: Runs, shape: Shape, doubt: Doubting) -> tuple[Found, 
 
 
 def _may_diverge(routine: Routine, ran: Ran) -> bool:
-    """Whether threads that must execute something together branch on synthesized contents."""
-    if not needs(routine, "cta") and not needs(routine, "warp"):
-        return False
-    return any(isinstance(site.bound, Bound) and site.bound.form.mnemonic == "bra" for site in ran.depends)
+    """Whether synthesized contents decide if threads get to what they must execute together."""
+    return (needs(routine, "cta") or needs(routine, "warp")) and _decide(routine, ran, _is_together)
+
+
+def _decide(routine: Routine, ran: Ran, holds: Callable[[Bound], bool]) -> bool:
+    """Whether a branch by synthesized contents decides if an instruction for which something holds is executed."""
+    branches = {site.path for site in ran.depends if isinstance(site.bound, Bound) and site.bound.form.mnemonic == "bra"}
+    for of in reached(routine) if branches else ():
+        block_of, depends_on = control_flow(of).block_of, dominators(of).depends_on
+        blocks = {block_of[i] for i, _ in such(of, lambda bound: holds(bound) or bound.form.mnemonic == "call")}
+        deciding = closure({branch for block in blocks for branch in depends_on(block)}, depends_on)
+        if any(block_of[i] in deciding for i, _ in such(of, lambda bound: bound.form.mnemonic == "bra") if of.where(i) in branches):
+            return True
+    return False
+
+
+def _is_together(bound: Bound) -> bool:
+    """Whether threads must execute an instruction together."""
+    return bool(bound.barrier) or bound.converges is not None
 
 
 def _scatters(ran: Ran) -> bool:
@@ -209,16 +233,21 @@ def _scatters(ran: Ran) -> bool:
 
 def _stores_to_shared(bound: Any) -> bool:
     """Whether an instruction may write shared memory, also by a generic address."""
-    if not isinstance(bound, Bound) or bound.form.mnemonic not in ("st", *UPDATES):
-        return False
-    return not any(map(bound.has, (".global", ".local", ".param")))
+    return isinstance(bound, Bound) and bound.form.mnemonic in ("st", *UPDATES) and _is_shared(bound)
 
 
-def _gathers(ran: Ran) -> bool:
-    """Whether contents may decide which word of shared memory a thread reads, among words that threads write."""
+def _gathers(routine: Routine, ran: Ran) -> bool:
+    """Whether contents may decide which word of shared memory a thread reads, or whether it does, among words that threads write."""
     if not any(_stores_to_shared(bound) for body in ran.bodies for bound in body.forms):
         return False
-    return any(isinstance(site.bound, Bound) and site.bound.form.mnemonic in ("ld", "bra") for site in ran.depends)
+    reads = any(isinstance(site.bound, Bound) and site.bound.form.mnemonic == "ld" and _is_shared(site.bound) for site in ran.depends)
+    return reads or _decide(routine, ran, lambda bound: _is_together(bound) or _is_shared(bound))
+
+
+def _is_shared(bound: Bound) -> bool:
+    """Whether an instruction may access shared memory, also by a generic address."""
+    is_plain = bound.form.mnemonic in ("ld", "st", *UPDATES)
+    return bool(bound.memory) and not (is_plain and any(map(bound.has, (".global", ".local", ".param", ".const"))))
 
 
 def _has_arrays_of_its_own(routine: Routine) -> bool:

@@ -141,7 +141,7 @@ def judged(
     if ran.findings and not ran.wrong:
         # values may be equal by coincidence
         contents = NOISE
-        ran = runs.once(ran.example, attrs.evolve(setting, contents=contents))
+        ran = runs.once(ran.example, attrs.evolve(setting, contents=contents, lines=_lines(ran.findings)))
     if not ran.wrong:
         return ()
     why = {id(one): doubt(one, ran.example) or _lack_of_threads(runs, ran, one) for one in ran.wrong}

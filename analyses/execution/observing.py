@@ -32,7 +32,7 @@ class Observer(Monitor):
     descriptors. With `most_ctas`, only so many CTAs are started, the first ones of the grid.
 
     With `patience`, the launch ends as if its budget were used up once it only repeats itself: most instructions have been executed, and
-    none for the first time for as many operations as it took until then, and at least for `patience` operations.
+    none for the first time for so many operations.
     """
 
     def __init__(
@@ -194,8 +194,12 @@ class Observer(Monitor):
 
     def _repeats_itself(self, patience: int) -> bool:
         """Whether most instructions have been executed, and none for the first time for long."""
-        return self._now > self._last + max(patience, self._last) and len(self.seen) >= MOST * self._count()
+        return self._now > self._last + patience and self.has_seen_most
 
+    @property
+    def has_seen_most(self) -> bool:
+        """Whether most instructions that access memory or synchronize were executed, in the functions that were entered."""
+        return len(self.seen) >= MOST * self._count()
     def _count(self) -> int:
         """The number of instructions that access memory or synchronize, in the functions that were entered."""
         return sum([_count_of(body) for body in self.program.entered])

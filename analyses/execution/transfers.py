@@ -38,8 +38,8 @@ class Transfers(Monitor):
     """Records the phases of each mbarrier by its address, and for each tensor the size of a box in bytes and its destinations in shared
     memory.
 
-    The launch ends (`SETTLED`) once it has gone on without a new phase for as many operations as it took to the last one, and at least
-    for `patience` operations in all. Before the first phase, it goes on.
+    The launch ends (`SETTLED`) once it has gone on without a new phase for more than `patience` operations. Before the first phase, it goes
+    on.
     """
 
     follows_undefined = True
@@ -66,7 +66,7 @@ class Transfers(Monitor):
         self.operations = launch.operations
 
     def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
-        if self._last and self._now > max(self.patience, 2 * self._last):
+        if self._last and self._now > self._last + self.patience:
             raise Stop(SETTLED, "mbarriers have repeated their phases for long enough")
         bound = lanes.site.bound
         if not isinstance(bound, Bound):

@@ -24,8 +24,9 @@ def most_operations(routine: Routine) -> int:
 
 
 def least_operations(routine: Routine) -> int:
-    """The number of operations of a run that executes each instruction once, and some of them a few times."""
-    return OPERATIONS + _length(routine)
+    """The number of operations after which a run that shows nothing new has gone through the whole kernel again, or several times if it is
+    short."""
+    return max(OPERATIONS, _length(routine))
 
 
 def _length(routine: Routine) -> int:

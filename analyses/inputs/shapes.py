@@ -20,7 +20,8 @@ from ptxkit.analyses.symbolic.values import values
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
-from ptxkit.names import Kind, Symbol
+from ptxkit.memo import per_object
+from ptxkit.names import Kind, Names, Symbol
 from ptxkit.syntax import Name, constant_value
 
 _LENGTHS = (128, 256, 64, 32, 512, 1024, 16, 8, 4, 1)
@@ -585,13 +586,14 @@ def shared_variables(routine: Routine) -> Iterator[Symbol]:
 def has_dynamic_shared(routine: Routine) -> bool:
     """Whether a kernel uses shared memory of unspecified size: through a variable, or by addresses from 0 if the module has no shared
     variable."""
-    if not _declares_shared(routine):
+    if not _declares_shared(routine.names):
         return any(access.space == ".shared" for one in reached(routine) for access in accesses(one))
     names = {symbol.name for symbol in shared_variables(routine) if symbol.linkage == ".extern" and size_of(symbol) in (None, 0)}
     return bool(names) and any(node.text in names for one in reached(routine) for node in one.function.find(Name))
 
 
-def _declares_shared(routine: Routine) -> bool:
+@per_object
+def _declares_shared(names: Names) -> bool:
     """Whether the module, or one of its functions, declares a shared variable."""
-    symbols = [symbol for scope in routine.names.all_scopes for symbol in scope.symbols.values()]
+    symbols = [symbol for scope in names.all_scopes for symbol in scope.symbols.values()]
     return any(symbol.kind is Kind.VARIABLE and (symbol.space or "").startswith(".shared") for symbol in symbols)

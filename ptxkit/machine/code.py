@@ -20,6 +20,7 @@ from ptxkit.machine.blocks import BasicBlock, basic_blocks
 from ptxkit.machine.liveness import Liveness, Row
 from ptxkit.machine.plans import TOP, Plan, call_parts, fragments_of, holds, is_copy, mask_of, plan_of
 from ptxkit.machine.types import dtype_of
+from ptxkit.memo import per_object
 from ptxkit.mentions import names_in_order
 from ptxkit.names import Kind, Laid, Names, Scope, Symbol
 from ptxkit.operands import part, selected
@@ -118,6 +119,15 @@ class Sites(Sequence[Site]):
         return [site for site in self._made if site is not None]
 
 
+@per_object
+def _blocks_by_function(names: Names) -> dict[int, dict[Path, Laid]]:
+    """The blocks of each function, by its index in the module and by their paths."""
+    found: dict[int, dict[Path, Laid]] = {}
+    for laid in names.blocks:
+        found.setdefault(laid.path[0], {})[laid.path] = laid
+    return found
+
+
 class Body:
     """A function with a body, prepared for compilation in time linear in its instructions.
 
@@ -187,7 +197,7 @@ class Body:
 
     def _flatten(self, index: int) -> None:
         instructions = self.instructions
-        blocks = {laid.path: laid for laid in self.names.blocks if laid.path[0] == index}
+        blocks = _blocks_by_function(self.names)[index]
 
         def enter(path: Path) -> list[Any]:
             laid = blocks[path]

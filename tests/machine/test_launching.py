@@ -332,7 +332,7 @@ def test_an_endless_loop_ends_with_its_budget() -> None:
     fault = faults(kernel("LOOP: add.s32 %r5, %r5, 1; bra LOOP;"), budget=0.3)
     assert fault.kind == "budget" and "0.3 seconds" in fault.reason and fault.line is not None
     fault = faults(kernel("LOOP: add.s32 %r5, %r5, 1; bra LOOP;"), budget=Budget(instructions=10_000))
-    assert fault.kind == "budget" and "10000 instructions" in fault.reason
+    assert fault.kind == "budget" and "10000 thread instructions" in fault.reason
 
 
 def test_a_wild_pointer_names_thread_and_line() -> None:

@@ -277,9 +277,17 @@ def never_committed(routine: Routine) -> Iterator[Finding]:
     arrivals = [use.where for use in uses(routine) if use.arrives]
     for use in uses(routine) if None not in arrivals else ():
         where = use.where
-        if not use.arrives and where is not None and not any(may_be_same(where, other) for other in arrivals if other is not None):
+        if use.arrives or where is None or _passes_at_once(routine, use.instruction):
+            continue
+        if not any(may_be_same(where, other) for other in arrivals if other is not None):
             yield Finding(use.instruction, "nothing arrives at this mbarrier: no commit, arrival or copy names it", [])
             return
+
+
+def _passes_at_once(routine: Routine, i: int) -> bool:
+    """Whether a wait is for the phase before the first one, which has completed once the mbarrier is initialized."""
+    parities = [step.amount for step in steps(routine).get(i, ()) if step.does is Does.WAIT and step.amount is not None]
+    return any(parity.constant is not None and parity.constant & 1 for parity in parities)
 
 
 def _reads_and_writes(routine: Routine, i: int) -> bool:

@@ -56,7 +56,6 @@ class Created:
     size: int
     properties: Any
     references: int = 1
-    has_handle: bool = True
 
     def release(self) -> None:
         self.references -= 1

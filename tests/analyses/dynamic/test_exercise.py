@@ -7,13 +7,17 @@ from exercising import HEADER, INDEX, REGISTERS, exercised, is_of_the_kernel
 
 import ptxkit
 from ptxkit.analyses.dynamic.by_sizes import NOT_TRIED
-from ptxkit.analyses.dynamic.exercise import hands_over
+from ptxkit.analyses.dynamic.exercise import hands_over, with_other_contents
 from ptxkit.analyses.dynamic.judging import (
     OTHER_CONTENTS,
     SIZES,
 )
+from ptxkit.analyses.dynamic.runs import USUAL, Runs
 from ptxkit.analyses.execution.contents import COUNT
+from ptxkit.analyses.execution.loading import loaded
 from ptxkit.analyses.framework.routine import routines
+from ptxkit.analyses.inputs.launches import Sizes
+from ptxkit.analyses.inputs.shapes import shapes
 
 
 def test_a_correct_kernel_runs_to_its_end() -> None:
@@ -187,3 +191,34 @@ def test_a_number_of_lanes_that_is_small() -> None:
     done = exercised(f"{INDEX} {body} {together}", ".param .u64 p, .param .u32 n", ".reqntid 64")
 
     assert {one.finding.diagnostic.rule for one in done.found} == {"C005"}
+
+
+WAITS = """mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; @%p1 bra SENDER; setp.ne.u32 %p1, %r1, 32; @%p1 bra DONE;
+WAIT: ld.volatile.shared.u32 %r2, [full]; setp.eq.u32 %p1, %r2, 0; @%p1 bra WAIT;
+ld.shared.u32 %r3, [data]; ld.param.u64 %rd1, [p]; st.global.u32 [%rd1], %r3; bra DONE;
+SENDER: mov.u32 %r3, %clock; st.shared.u32 [data], %r3; st.volatile.shared.u32 [full], 1;
+DONE:"""
+
+
+def test_threads_that_wait_in_shared_memory_for_others_that_come_later() -> None:
+    cleared = "mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; @%p1 bra SET; st.shared.u32 [full], 0; SET: bar.sync 0;"
+    done = exercised(f".shared .u32 data; .shared .u32 full; {cleared} {WAITS}", directives=".reqntid 64")
+
+    assert {one.finding.diagnostic.rule for one in done.found if is_of_the_kernel(one)} == {"S003"}
+
+
+@pytest.mark.parametrize(
+    ("decided", "attempts"),
+    [("add.u32 %r3, %r3, 1;", 0), ("ld.shared.u32 %r3, [data];", 1), ("bar.sync 0;", 2)],
+    ids=["arithmetic", "a read of shared memory", "a barrier"],
+)
+def test_other_contents_are_tried_if_a_branch_on_them_decides_something(decided: str, attempts: int) -> None:
+    body = f""".shared .u32 data; ld.param.u64 %rd1, [p]; mov.u32 %r3, 0; st.shared.u32 [data], %r3; bar.sync 0;
+ld.global.u32 %r1, [%rd1]; setp.gt.u32 %p1, %r1, 7; @%p1 bra SKIP; {decided} SKIP: st.global.u32 [%rd1+4], %r3;"""
+    module = ptxkit.parse(f"{HEADER}.visible .entry k(.param .u64 p) .reqntid 32\n{{\n{REGISTERS}{body}\nret;\n}}\n")
+    routine = routines(module)[0]
+    runs = Runs(routine, loaded(module), 60)
+
+    ran = runs.within(shapes(routine)[0], Sizes(), USUAL)
+
+    assert len(list(with_other_contents(routine, ran))) == attempts

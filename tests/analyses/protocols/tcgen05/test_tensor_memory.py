@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import ptxkit
 from ptxkit.analyses import lint
 from ptxkit.analyses.framework.rule import Facts, select
@@ -211,6 +213,13 @@ def test_what_is_stored_is_there_only_behind_a_wait() -> None:
     assert told(store + back) == [Severity.WARNING]
     assert not told(store + "tcgen05.wait::st.sync.aligned;\n" + back)
     assert not told(store + "add.u32 %r1, %r1, 1;\n" + back)
+
+
+@pytest.mark.parametrize(("parity", "is_found"), [(0, True), (1, False)])
+def test_a_wait_for_the_phase_before_the_first_needs_no_arrival(parity: int, is_found: bool) -> None:
+    body = PRODUCT + COMMIT.format("full") + wait("full", 0) + wait("empty", 1, parity)
+
+    assert bool(findings(body, "T005")) == is_found
 
 
 def test_an_allocation_of_a_constant_size_that_there_is_not() -> None:
