@@ -48,8 +48,8 @@ class UndefinedRead:
     write: int
     """Unless `always`: an instruction that writes it on another path."""
     only_loads: bool
-    """Whether other paths compute its value from loads. A program may skip an out-of-bounds load, continue with any value in the
-    register, and discard the result."""
+    """Whether other paths compute its value from loads that are skipped here. A program may skip an out-of-bounds load, continue with any
+    value in the register, and discard the result."""
     is_shown: bool = True
     """Whether the value read certainly has an effect: not if only after a branch, a guard or a selection."""
     is_of_contents: bool = False
@@ -181,14 +181,17 @@ class _Sometimes:
         for block in flow.blocks:
             read = written = 0
             for i in range(block.start, block.end):
-                if not self.guarded[i]:
-                    read |= mask_of([r for r in real.get(i, ()) if doubtful >> r & 1]) & ~written
+                read |= mask_of([r for r in real.get(i, ()) if r in self._surely_read(i)]) & ~written
                 for register in self.named.writes[i]:
                     if doubtful >> register & 1:
                         written |= 1 << register
                         self.writes.setdefault(register, []).append(i)
             self.written.append(written)
             self.read_first.append(read)
+
+    def _surely_read(self, i: int) -> tuple[int, ...]:
+        """The registers that an instruction reads whenever control gets to it: only the guard if there is one."""
+        return self.named.of(i, self.routine.instructions[i].children[0]) if self.guarded[i] else self.named.reads[i]
 
     def run(self) -> Iterator[UndefinedRead]:
         flow = self.flow
@@ -227,12 +230,12 @@ class _Sometimes:
                 read = self._after_guarded(i, register, block.end, avoided.after[index])
                 if read >= 0:
                     self.done |= 1 << register
-                    yield UndefinedRead(read, register, False, i, -1, i, self._is_loaded(i, register))
+                    yield UndefinedRead(read, register, False, i, -1, i, self._is_loaded(i, register, i))
 
     def _found(self, point: int, target: int, register: int) -> UndefinedRead:
         read = self._first_read(target, register)
         writes = [i for i in reaching(self.routine).definitions(read, register) if i != ENTRY]
-        loads = all(self._is_loaded(i, register) for i in writes)
+        loads = all(self._is_loaded(i, register, point) for i in writes)
         return UndefinedRead(read, register, False, point, target, min(writes, default=-1), loads)
 
     def _stuck(self) -> list[bool]:
@@ -241,8 +244,9 @@ class _Sometimes:
         leaving = closure([block.index for block in flow.blocks if block.is_end or not block.successors], flow.predecessors)
         return [block.index not in leaving for block in flow.blocks]
 
-    def _is_loaded(self, i: int, register: int) -> bool:
-        """Whether the value that an instruction writes to a register depends on loads, and not on the register's previous value."""
+    def _is_loaded(self, i: int, register: int, point: int) -> bool:
+        """Whether the value that an instruction writes to a register depends on loads that may not have been executed at this point, and
+        not on the register's previous value."""
         values, bounds = ssa(self.routine), bindings(self.routine)
 
         def is_load(at: int) -> bool:
@@ -262,8 +266,13 @@ class _Sometimes:
                 return False
             bound = bounds[value.instruction] if value.instruction >= 0 else None
             if isinstance(bound, Bound) and is_load(value.instruction):
-                loaded |= not bound.has(".param")
+                loaded |= not bound.has(".param") and self._may_be_skipped(value.instruction, point)
         return loaded
+
+    def _may_be_skipped(self, i: int, point: int) -> bool:
+        """Whether control may get to a point without having executed an instruction."""
+        block_of = self.flow.block_of
+        return point < 0 or self.guarded[i] or not dominators(self.routine).tree.dominates(block_of[i], block_of[point])
 
     def _first_read(self, block: int, register: int) -> int:
         """The first read on the paths from a block, all of which reach one."""
@@ -271,7 +280,7 @@ class _Sometimes:
         def read(index: int) -> int:
             span = self.flow.blocks[index]
             own = range(span.start, span.end)
-            return next((i for i in own if register in self.named.reads[i] and not self.guarded[i]), len(self.guarded))
+            return next((i for i in own if register in self._surely_read(i)), len(self.guarded))
 
         return min(map(read, closure([block], lambda index: self.flow.successors(index) if read(index) == len(self.guarded) else ())))
 
@@ -283,7 +292,8 @@ class _Sometimes:
         for at in range(i + 1, end):
             other = self.routine.instructions[at].guard
             same = other is not None and values.uses[at][:1] == values.uses[i][:1]
-            if register in self.real.get(at, ()) and (other is None or (same and other.negated != guard.negated)):
+            is_opposite = same and other is not None and other.negated != guard.negated
+            if register in self.real.get(at, ()) and (is_opposite or register in self._surely_read(at)):
                 return at
             if register in self.named.writes[at] and not (other is not None and same and other.negated == guard.negated):
                 return -1

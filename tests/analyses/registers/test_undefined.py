@@ -71,6 +71,15 @@ class TestUndefined:
     def test_sometimes(self, what: str) -> None:
         assert found(SOMETIMES[what]) == [("%r1", False)]
 
+    @pytest.mark.parametrize("use", ["@%p3 bra B; add.u32 %r6, %r5, 1; B:", "@!%p3 mov.u32 %r6, 1;", "setp.ne.or.u32 %p4, %r5, 1, %p3;"])
+    def test_a_guard_is_read_whether_it_holds_or_not(self, use: str) -> None:
+        assert found(f"@%p1 bra A; setp.eq.u32 %p3, %r5, 1; A: {use}") == [("%p3", False)]
+        assert found(f"setp.eq.u32 %p3, %r5, 1; A: {use}") == []
+
+    def test_a_guard_is_read_after_a_guarded_write_of_it(self) -> None:
+        assert found("@%p1 setp.eq.u32 %p3, %r5, 1; @%p3 mov.u32 %r6, 1;") == [("%p3", False)]
+        assert found("@%p1 setp.eq.u32 %p3, %r5, 1; @!%p1 bra A; @%p3 mov.u32 %r6, 1; A:") == []
+
     def test_not_set_before_a_loop_is_an_error_where_nothing_sets_it(self) -> None:
         assert found("A: add.u32 %r6, %r1, 1; @%p1 bra A;") == [("%r1", True)]
 
@@ -86,6 +95,12 @@ class TestUndefined:
 
         assert diagnostic.severity.value == "info"
         assert diagnostic.related
+
+    def test_a_load_that_is_not_left_out_excuses_nothing(self) -> None:
+        routine = kernel(f"{SET} ld.global.u32 %r3, [%d1]; @%p1 bra A; add.u32 %r1, %r3, 1; A: add.u32 %r6, %r1, 1; st.global.u32 [%d1], %r6; ret;")
+        (diagnostic,) = RULE.check(Facts(routine.module))
+
+        assert diagnostic.severity.value == "warning"
 
     @pytest.mark.parametrize("use", ["selp.u32 %r6, 7, %r6, %p2; st.global.u32 [%d1], %r6;", "@%p2 st.global.u32 [%d1], %r6;", ""])
     def test_what_may_be_thrown_away_is_for_information(self, use: str) -> None:
