@@ -3,12 +3,12 @@
     python benchmarks/blind.py [FOLDER …] [--verify] [--show]
     python benchmarks/blind.py FOLDER --rebuild
 
-A folder (default: fixtures/blind) has PTX files and `labels.tsv`: the file; `bad`, `good` (the twin of a bad one), or `trap` (correct, but
-it looks wrong); the rules that would name the mistake, with commas; the section of the ISA by which it is one; and the line where it shows.
-A bad file is found if an error or a warning is of one of these rules, or has the line, itself or as a related place. An alarm is any error
-or warning in a correct file. `--verify` also executes each file as `ptxkit verify` does, one CTA, or two where `%ctaid` is read, all
-arguments made up; `--show` prints the findings of all bad files. `--rebuild` compiles NAME.cu of the folder with nvcc anew, with and without
-`BAD` defined.
+A folder (default: each of fixtures/blind) has PTX files and `labels.tsv`: the file; `bad`, `good` (the twin of a bad one), or `trap`
+(correct, but it looks wrong); the rules that would name the mistake, with commas; the section of the ISA by which it is one; and the line
+where it shows. A bad file is found if an error or a warning is of one of these rules, or has the line, itself or as a related place. An
+alarm is any error or warning in a correct file. `--verify` also executes each file as `ptxkit verify` does, one CTA, or two where `%ctaid`
+is read, all arguments made up; `--show` prints the findings of all bad files. `--rebuild` compiles NAME.cu of the folder with nvcc anew,
+with and without `BAD` defined.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def examine(folder: Path, with_verdicts: bool, show: bool) -> None:
         counts["found" if one.label == "bad" else f"{one.label} with an alarm"] += is_right == (one.label == "bad")
         said = verdict(one.path) if with_verdicts else ""
         verdicts[one.label, said] += 1
-        if not is_right or show or said and (said == "refuted") != (one.label == "bad"):
+        if not is_right or show or (said and (said == "refuted") != (one.label == "bad")):
             what = ("found" if is_found else "missed") if one.label == "bad" else "alarm" if loud else "silent"
             print(f"  {one.path.name}: {what}{', ' + said if said else ''} ({one.label}; {','.join(one.rules)} at {one.line})")
             for d in loud:
@@ -103,7 +103,7 @@ def rebuild(folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="*", type=Path, default=[ROOT / "fixtures" / "blind"])
+    parser.add_argument("folders", nargs="*", type=Path, default=sorted((ROOT / "fixtures" / "blind").iterdir()))
     parser.add_argument("--verify", action="store_true")
     parser.add_argument("--show", action="store_true")
     parser.add_argument("--rebuild", action="store_true")

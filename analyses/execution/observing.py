@@ -200,6 +200,7 @@ class Observer(Monitor):
     def has_seen_most(self) -> bool:
         """Whether most instructions that access memory or synchronize were executed, in the functions that were entered."""
         return len(self.seen) >= MOST * self._count()
+
     def _count(self) -> int:
         """The number of instructions that access memory or synchronize, in the functions that were entered."""
         return sum([_count_of(body) for body in self.program.entered])

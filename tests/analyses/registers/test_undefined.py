@@ -97,7 +97,9 @@ class TestUndefined:
         assert diagnostic.related
 
     def test_a_load_that_is_not_left_out_excuses_nothing(self) -> None:
-        routine = kernel(f"{SET} ld.global.u32 %r3, [%d1]; @%p1 bra A; add.u32 %r1, %r3, 1; A: add.u32 %r6, %r1, 1; st.global.u32 [%d1], %r6; ret;")
+        routine = kernel(
+            f"{SET} ld.global.u32 %r3, [%d1]; @%p1 bra A; add.u32 %r1, %r3, 1; A: add.u32 %r6, %r1, 1; st.global.u32 [%d1], %r6; ret;"
+        )
         (diagnostic,) = RULE.check(Facts(routine.module))
 
         assert diagnostic.severity.value == "warning"
