@@ -54,7 +54,8 @@ def test_importing_does_no_work() -> None:
 def test_it_works_from_a_zip_file(tmp_path: Path) -> None:
     archive = tmp_path / "ptxkit.zip"
     with zipfile.ZipFile(archive, "w") as file:
-        for path in [ROOT / "ptxkit/__init__.py", ROOT / "ptxkit/frozen.py", *(ROOT / "ptxkit/isa").iterdir()]:
+        parts = [ROOT / "ptxkit" / name for name in ("__init__.py", "frozen.py", "memo.py")]
+        for path in [*parts, *(ROOT / "ptxkit/isa").iterdir()]:
             if path.suffix in (".py", ".isa"):
                 file.write(path, path.relative_to(ROOT))
     code = f"import sys; sys.path.insert(0, {str(archive)!r}); from ptxkit.isa.table import forms; print(len(forms('add')))"

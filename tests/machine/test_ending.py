@@ -39,4 +39,4 @@ def test_the_budget_ends_a_loop_without_end() -> None:
     fault = faults(kernel(ENDLESS), count=1, budget=Budget(instructions=1000))
 
     assert fault.kind == "budget"
-    assert "1000 instructions" in fault.reason
+    assert "1000 thread instructions" in fault.reason

@@ -174,7 +174,7 @@ def test_local_memory_by_variable() -> None:
     body += "st.local.u32 [depot], %r0;\nld.local.u32 %r3, [%r2];"
     (found,) = lint(module(body), select(["L003"]))
 
-    assert found.message == "`depot`, 64 bytes a thread, is in local memory: 1 loads, 1 stores"
+    assert found.message == "`depot`, 64 bytes per thread, is in local memory: 1 loads, 1 stores"
     assert [related.message for related in found.related] == ["the index is only known at run time"]
 
 
