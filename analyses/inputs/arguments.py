@@ -85,6 +85,7 @@ def made(routine: Routine, shape: Shape, sizes: Sizes, fits: Fits) -> Example:
 
 
 def _of_block(routine: Routine, shape: Shape, times: int) -> int:
+    """A multiple of the block's longest side. All scalars are given the same one, so that those that must be equal are."""
     number = times * max(shape.block)
     steps = [slot.width for one in parameters(routine) for slot in one.slots if slot.role is Role.COUNT] if times > 1 else []
     return number * max([1, *(-(-2 * step // number) for step in steps)])

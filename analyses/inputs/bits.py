@@ -21,8 +21,9 @@ _INDICES = frozenset(("%tid", "%laneid", "%warpid", "%ctaid", "%clusterid", "%cl
 def chooses_bits(routine: Routine) -> bool:
     """Whether a parameter selects the bits of a thread or CTA index on which an address or branch depends. With synthesized values, threads
     would share addresses that are meant to be distinct, and use unaligned ones."""
+    # an `or` in a condition tests whether two numbers both fit in 32 bits, before a division
     return any(
-        _chooses(of, part) and (terms is not conditions or part.operator != "or")  # whether two numbers both fit in 32 bits
+        _chooses(of, part) and (terms is not conditions or part.operator != "or")
         for of in reached(routine)
         for terms in (addresses, conditions)
         for part in _through_loops(of, terms(of))

@@ -84,5 +84,7 @@ def test_binding_always_answers(seed: int) -> None:
     ],
 )
 def test_strange_opcodes_take_little_work(opcode: str) -> None:
-    assert isinstance(bind(opcode, ()), Mismatch)
-    assert calls(lambda: bind(opcode, ())) < 200_000
+    bind("add.u32", ())  # what is read when the first opcode is bound is no part of it
+    found: list[object] = []
+    assert calls(lambda: found.append(bind(opcode, ()))) < 30_000 + 150 * len(opcode)
+    assert isinstance(found[0], Mismatch)
