@@ -78,7 +78,7 @@ class Comparison:
         lanes = access.lanes
         shadow = self._shadow(space, access.size)
         self._now, self._is_by_word = access, False
-        self.races.flying.check(space, at, access.size, access.kind, kind, lanes.index)
+        self.races.flying.check(space, at, repeated(access.size, lanes.count), access.kind, kind, lanes.index)
         if access.kind == "read" and self._is_read_again(shadow, lanes.place, at, kind):
             return False
         pieces = -(-access.size // shadow.grain)
