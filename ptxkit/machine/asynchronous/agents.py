@@ -83,7 +83,8 @@ class Flight:
     """An asynchronous operation of some lanes. `land(positions)` performs it for some of them; `read(positions)` only fetches its sources.
 
     `signals` are the mbarriers that its completion changes: for each lane, a row of addresses in the buffer of shared memory (-1: none).
-    `footprints()` gives the bytes that it accesses, for monitors, as they are when it starts. `after` names the queue whose earlier operations it signals.
+    `footprints()` gives the bytes that it accesses, for monitors; it is called when the operation starts. `after` names the queue whose
+    earlier operations it signals.
     """
 
     def __init__(

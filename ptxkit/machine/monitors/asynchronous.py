@@ -383,6 +383,8 @@ class InFlight:
                     if space == TENSOR and kind.group == one.kind.group:
                         # MMAs and copies of one thread are ordered (9.1: 9.7.16.11)
                         left = left[~are_among(one.place[left] + self.races.knowledge.first, thread)]
+                    if not len(left):
+                        continue
                     now, row = overlaps(at, size, one.footprint.at[left], one.footprint.size[left])
                     if len(now):
                         self._report(one, left[row], now, at, size, how, kind, thread)

@@ -281,11 +281,12 @@ class Shadow:
         size, offset = bytes_of(code)
         sizes = _sizes(code)
         if len(sizes) == 1:
-            return offset | self._number(site, strength, sizes[0]) << _BITS
+            offset |= self._number(site, strength, sizes[0]) << _BITS
+            return offset  # type: ignore[no-any-return]
         number = np.zeros(len(code), np.int64)
         for one in sizes:
             number[size == one] = self._number(site, strength, one)
-        return number << _BITS | offset
+        return number << _BITS | offset  # type: ignore[no-any-return]
 
     def _number(self, site: int, strength: int, size: int) -> int:
         key = (site, strength, size)
