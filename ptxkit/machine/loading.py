@@ -35,7 +35,6 @@ from ptxkit.syntax import (
     Module,
     Name,
     Node,
-    Number,
     Numbers,
     Path,
     constant_value,
@@ -252,13 +251,11 @@ class Code:
         self._element(node, dtype, data, at)
 
     def _element(self, node: Node, dtype: np.dtype[Any], data: bytearray, at: int) -> None:
-        raw = _bytes_of(node.text, dtype) if type(node) is Number else None
-        if raw is None:
-            value = constant(node, dtype)
-            if value is None:
-                bits = dtype.itemsize * 8
-                value = np.uint64(self._relocated(node) & (1 << bits) - 1).astype(dtype)
-            raw = value.tobytes()
+        value = constant(node, dtype)
+        if value is None:
+            bits = dtype.itemsize * 8
+            value = np.uint64(self._relocated(node) & (1 << bits) - 1).astype(dtype)
+        raw = value.tobytes()
         if at + len(raw) <= len(data):
             data[at : at + len(raw)] = raw
 
@@ -514,13 +511,6 @@ class Program:
 
     def compiler(self, body: Body) -> Compiler:
         return Compiler(self, body)
-
-
-@lru_cache(maxsize=1 << 12)
-def _bytes_of(number: str, dtype: np.dtype[Any]) -> bytes | None:
-    """The bytes of a number in an initializer, where few numbers occur many times."""
-    value = constant(Number(number), dtype)
-    return None if value is None else bytes(value.tobytes())
 
 
 _MOST_KNOWN = 8192

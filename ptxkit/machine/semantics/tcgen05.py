@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -323,10 +324,14 @@ def _pair(op: Operation, lane: Any) -> list[tuple[Any, int]]:
     return [(cta - rank + r, r) for r in (rank & ~1, rank | 1)]
 
 
-def _where(descriptor: Any, rank: int, lines: int, chunks: int, k_major: bool) -> Array:
+@lru_cache(maxsize=256)
+def _where(descriptor: int, rank: int, lines: int, chunks: int, k_major: bool) -> Array:
     """The addresses of the chunks of a tile. Raises ValueError for an invalid descriptor."""
     where = descriptors.addresses(descriptors.decode(np.array([descriptor], np.uint64), "tcgen05"), lines, chunks, k_major)
-    return where if rank < 0 else windows.cluster_address(where, rank)
+    found: Array = where if rank < 0 else windows.cluster_address(where, rank)
+    # a loop asks again and again
+    found.setflags(write=False)
+    return found
 
 
 def _tile(lane: Any, descriptor: Any, rank: int, lines: int, chunks: int, k_major: bool) -> Array:
