@@ -146,7 +146,8 @@ class Undefined(dict[int, Array]):
     def visit(self, site: Site, names: list[str], lanes: Any, arguments: tuple[Any, ...], predicate: Any = None) -> None:
         """Called before an instruction executes while some register is undefined; `arguments` may be missing unless they `may_decide`."""
         plan = self.plan(site, names)
-        if plan is not None and not plan.keys.isdisjoint(self):
+        # the view passes over the smaller of both, and few registers are read or written
+        if plan is not None and not self.keys().isdisjoint(plan.keys):
             self.step(plan, lanes, arguments, predicate)
 
     def step(self, plan: Plan, lanes: Any, arguments: tuple[Any, ...], predicate: Any = None) -> None:
