@@ -62,8 +62,8 @@ class Executed(Monitor):
         self.launch = launch
         self.lines: set[int] = set()
 
-    def instruction(self, lanes: Any, arguments: Any) -> None:
-        self.lines.add(self.launch.span(lanes.site).line)
+    def block(self, lanes: Any, body: Any, block: Any, taken: Any) -> None:
+        self.lines.update([self.launch.span(site).line for site in body.sites[block.start : block.end]])
 
 
 def is_harmless(original: Routine, mutant: Routine, line: int) -> bool:

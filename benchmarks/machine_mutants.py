@@ -27,7 +27,6 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent / "gpu"))
 
 import machine_launches
-from harmless import Executed
 from plan import Fixture, fixtures
 
 from ptxkit.analyses.execution.observing import Observer
@@ -36,11 +35,23 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts
 from ptxkit.isa.binding import Bound
 from ptxkit.machine import Fault
+from ptxkit.machine.monitoring import Monitor
 from ptxkit.syntax import parse
 
 ORDERED, ALL_SCHEDULES = "harmless: whatever the order", "harmless: under all schedules that were run"
 SCHEDULES: tuple[str | int, ...] = ("lockstep", "late", "early", *range(1, 11))
 BUDGET = 20.0
+
+
+class Executed(Monitor):
+    """The lines of what has been executed."""
+
+    def begin(self, launch: Any) -> None:
+        self.launch = launch
+        self.lines: set[int] = set()
+
+    def instruction(self, lanes: Any, arguments: Any) -> None:
+        self.lines.add(self.launch.span(lanes.site).line)
 
 
 def kind_of(bound: Bound) -> str:
