@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 from ptxkit.analyses.dynamic.exercise import exercise
 from ptxkit.analyses.dynamic.once import once
-from ptxkit.analyses.execution.contents import COUNT, NOISE, Contents
+from ptxkit.analyses.dynamic.runs import Runs, Setting
+from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
 from ptxkit.analyses.execution.loading import module_code
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.cost import most_operations
 from ptxkit.analyses.inputs.example import Example
-from ptxkit.analyses.inputs.launches import MANY, Sizes, example
+from ptxkit.analyses.inputs.launches import MANY, Sizes
 from ptxkit.analyses.inputs.shapes import shapes
 from ptxkit.machine.monitoring import Monitor
 
@@ -40,7 +41,7 @@ class Effect(enum.StrEnum):
 
     NONE = "harmless"
     UNDEFINED = "undefined"
-    """A monitor finds something."""
+    """A monitor finds something, other than that an array of made-up length is left."""
     RESULTS = "other results"
     """Nothing is undefined, and memory is another in the end, or the launch ends otherwise."""
     UNKNOWN = "not executed"
@@ -63,7 +64,8 @@ class Executed(Monitor):
         self.lines: set[int] = set()
 
     def block(self, lanes: Any, body: Any, block: Any, taken: Any) -> None:
-        self.lines.update([self.launch.span(site).line for site in body.sites[block.start : block.end]])
+        sites = [*body.sites[block.start : block.end], *([body.sites[block.last]] if block.last >= 0 else ())]
+        self.lines.update([self.launch.span(site).line for site in sites])
 
 
 def is_harmless(original: Routine, mutant: Routine, line: int) -> bool:
@@ -84,7 +86,7 @@ def _effect(mutant: Routine, launches: Iterable[Right], line: int, schedules: tu
     found = Effect.NONE
     for schedule, right in itertools.product(schedules, executing):
         other = once(code, right.one, right.contents, LONGER * operations, SECONDS, schedule, keep=True)
-        if other.wrong:
+        if other.wrong and other.outside != ".global":
             return Effect.UNDEFINED
         if other.fault is not None or other.memory != right.memory:
             found = Effect.RESULTS
@@ -106,13 +108,15 @@ def _of_all_sizes(routine: Routine) -> tuple[Right, ...]:
     found: dict[Example, Right] = {}
     if code is None:
         return ()
-    for shape, sizes in itertools.product(shapes(routine)[:MOST_SHAPES], SIZES):
-        one, executed = example(routine, shape, sizes), Executed()
+    runs = Runs(routine, code, SECONDS)
+    for shape, sizes, contents in itertools.product(shapes(routine)[:MOST_SHAPES], SIZES, (NOISE, COUNT, ZEROS)):
+        # arrays as long as the kernel needs them
+        one, executed = runs.within(shape, sizes, Setting(contents)).example, Executed()
         if one in found:
             continue
-        ran = once(code, one, NOISE, LONGER * most_operations(routine), SECONDS, keep=True, also=(executed,))
+        ran = once(code, one, contents, LONGER * most_operations(routine), SECONDS, keep=True, also=(executed,))
         if ran.fault is None and not ran.wrong:
-            found[one] = Right(one, NOISE, ran.memory, frozenset(executed.lines))
-        if len(found) >= ENOUGH:
+            found[one] = Right(one, contents, ran.memory, frozenset(executed.lines))
+        if len(found) >= ENOUGH or runs.is_full:
             break
     return tuple(found.values())
