@@ -25,12 +25,12 @@ from ptxkit.analyses.inputs.shapes import shapes
 from ptxkit.machine.monitoring import Monitor
 
 SCHEDULES: tuple[str | int, ...] = ("lockstep", "late", "early", 1, 2, 3)
-FEW_SCHEDULES: tuple[str | int, ...] = ("lockstep", "late", 1)
+FEW_SCHEDULES: tuple[str | int, ...] = ("lockstep", 1)
 SECONDS = 60.0
 LONGER = 8
 """A mutant may take this many times the operations of a run of the kernel."""
 MOST_SHAPES = 8
-ENOUGH = 6
+ENOUGH = 4
 """Launches that are enough to judge a mutant by."""
 SIZES = Sizes(scale=4, covers=True), Sizes(counts=MANY, scale=2), Sizes(covers=True, drawn=1), Sizes(uneven=5, covers=True), Sizes()
 """Several elements for each thread, more iterations than any ring has stages, numbers of no relation, and a partial CTA."""

@@ -228,6 +228,7 @@ def once(
                 block=one.block,
                 cluster=one.cluster,
                 shared=one.shared,
+                cooperative=one.cooperative,
                 schedule=schedule,
                 budget=budget,
                 monitors=(observer, *monitors, *also),
