@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 
+import attrs
+
 from ptxkit.analyses.dynamic.findings import is_in, reads_unwritten
 from ptxkit.analyses.dynamic.once import Ran
 from ptxkit.analyses.dynamic.runs import Runs, Setting
 from ptxkit.analyses.execution.findings import OF_LAUNCH, UNKNOWN
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.launches import FEW, Sizes, is_compared
-from ptxkit.analyses.inputs.shapes import AXES, Shape, distinguished, fewest, is_said, may_have_other_dimensions, read, singled_out
+from ptxkit.analyses.inputs.shapes import AXES, MOST_THREADS, Shape, distinguished, fewest, is_said, may_have_other_dimensions, read, singled_out
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.frozen import frozen
 
@@ -81,7 +83,7 @@ def first_valid(runs: Runs, choices: tuple[Shape, ...], sizes: Sizes, setting: S
             return of_warps
         if not outside and not is_stuck and not is_of_warps:
             if sizes != Sizes() or not _is_hidden_by_sizes(runs, shape, setting):
-                return launched
+                return launched if len(choices) == 1 else _with_all_that_write(runs, launched, sizes, setting)
             hidden = hidden or launched
             continue
         if outside != ".global":
@@ -96,6 +98,19 @@ def first_valid(runs: Runs, choices: tuple[Shape, ...], sizes: Sizes, setting: S
     if hidden is not None:
         return hidden
     return _own_fault(runs, wrong, said) if wrong and is_always_wrong else None
+
+
+def _with_all_that_write(runs: Runs, launched: Launched, sizes: Sizes, setting: Setting) -> Launched:
+    """The launch with as many threads as it takes to write the shared memory that it reads; the launch itself if the kernel specifies its
+    block, or if no larger one writes all of it."""
+    other = launched
+    while reads_unwritten(other.ran) and not is_said(runs.routine, other.shape.block) and 2 * other.threads <= MOST_THREADS:
+        x, y, z = other.shape.block
+        shape = attrs.evolve(other.shape, block=(2 * x, y, z))
+        other = Launched(runs.within(shape, sizes, setting), shape)
+        if other.ran.outside or other.ran.fault is not None:
+            return launched
+    return launched if reads_unwritten(other.ran) else other
 
 
 def _own_fault(runs: Runs, wrong: list[Launched], said: tuple[int, int, int] | None) -> Launched | None:
