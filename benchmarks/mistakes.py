@@ -14,9 +14,8 @@ from ptxkit.analyses.cfg.graph import Via, control_flow
 from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine
-from ptxkit.analyses.memory.accesses import Access, accesses
+from ptxkit.analyses.memory.accesses import accesses
 from ptxkit.analyses.registers.ssa import ssa
-from ptxkit.analyses.symbolic.terms import walk
 from ptxkit.isa.binding import Bound
 from ptxkit.syntax import constant_value
 
@@ -154,19 +153,12 @@ def initializations(routine: Routine) -> Iterator[Site]:
 
 
 def read_only(routine: Routine) -> Iterator[Site]:
-    """Reads through the cache for what no thread writes from an array that the kernel writes."""
-    written = {leaf for one in accesses(routine) if one.writes for leaf in pointers(one)}
-    loads = {one.instruction for one in accesses(routine) if written.intersection(pointers(one))}
+    """Reads through the cache for what no thread writes where the kernel writes, too."""
+    written = {one.address for one in accesses(routine) if one.writes and one.address is not None}
+    loads = {one.instruction for one in accesses(routine) if one.address in written}
     for i in such(routine, r"ld\.global\.(v[24]\.)?[bfsu]\d+$"):
         if i in loads:
             yield i, statement(routine, i, routine.instructions[i].opcode.text.replace("ld.global", "ld.global.nc"))
-
-
-def pointers(access: Access) -> Iterator[object]:
-    """The parameters of 64 bits in the address of an access."""
-    for part in walk(access.address) if access.address is not None else ():
-        if part.operator == "parameter" and part.width == 64:
-            yield part.data
 
 
 def misaligned(routine: Routine) -> Iterator[Site]:
