@@ -23,7 +23,8 @@ from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.registers.ssa import SSA, Origin, ssa
 from ptxkit.analyses.symbolic.evaluate import number_of
 from ptxkit.analyses.symbolic.recipes import Cook, Input, Output, Recipe, recipe
-from ptxkit.analyses.symbolic.terms import SUM, Term, Terms
+from ptxkit.analyses.symbolic.simplify import new_terms
+from ptxkit.analyses.symbolic.terms import SUM, Term
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
@@ -65,7 +66,7 @@ class Values(Cook):
         return f"<Values of {self.routine.name}>"
 
     def __init__(self, routine: Routine) -> None:
-        super().__init__(Terms())
+        super().__init__(new_terms())
         self.routine = routine
         self._ssa: SSA = ssa(routine)
         self._registers = registers(routine)

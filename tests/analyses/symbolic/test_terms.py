@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ptxkit.analyses.symbolic.environment import rebuilt
-from ptxkit.analyses.symbolic.terms import Terms, inside, negated, spoken, walk
+from ptxkit.analyses.symbolic.simplify import new_terms
+from ptxkit.analyses.symbolic.terms import inside, spoken, walk
 
-terms = Terms()
+terms = new_terms()
 X = terms.leaf("special", 32, ("%tid.x",))
 Y = terms.leaf("special", 32, ("%ctaid.x",))
 
@@ -66,8 +67,8 @@ def test_inside() -> None:
 def test_negated() -> None:
     less = terms.apply("lt.u", 1, (X, Y))
 
-    assert negated(terms.invert(less)) is less
-    assert negated(less) is None
+    assert terms.invert(less).negated is less
+    assert less.negated is None
 
 
 class TestRebuilt:
