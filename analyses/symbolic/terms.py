@@ -28,7 +28,7 @@ class Term:
     """A symbolic value. Immutable; equal terms of one `Terms` are one object."""
 
     operator: str
-    """`sum`, an operator of `ptxkit.analyses.arithmetic`, or the kind of a leaf."""
+    """`sum`, an operator of `numbers.arithmetic`, or the kind of a leaf."""
     width: int
     args: tuple[Term, ...]
     """The operands of an operator."""
