@@ -22,7 +22,8 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.memory.accesses import Access, accesses
 from ptxkit.analyses.memory.regions import Region, regions
-from ptxkit.analyses.protocols.async_copy.copies import BULK, COPY, SHARED
+from ptxkit.analyses.protocols.async_copy.copies import SHARED
+from ptxkit.analyses.protocols.async_copy.kinds import BULK, COPY
 from ptxkit.analyses.protocols.wgmma.register_fences import QUEUE
 from ptxkit.analyses.symbolic.terms import Term, walk
 from ptxkit.analyses.symex.async_groups import Operation
