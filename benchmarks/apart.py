@@ -27,7 +27,8 @@ from ptxkit.analyses.protocols.async_copy.kinds import BULK, COPY
 from ptxkit.analyses.protocols.wgmma.register_fences import QUEUE
 from ptxkit.analyses.symbolic.terms import Term, walk
 from ptxkit.analyses.symex.async_groups import Operation
-from ptxkit.analyses.symex.async_queue import Coverage, Moment, Observer, explore
+from ptxkit.analyses.symex.async_queue import Coverage, explore
+from ptxkit.analyses.symex.moments import Moment, Observer
 from ptxkit.isa.binding import Bound
 
 MOST_STEPS = 5_000

@@ -129,11 +129,6 @@ def _factor(factor: int, width: int) -> str:
     return "" if value == 1 else "-" if value == -1 else f"{value}*"
 
 
-def inside(term: Term) -> Sequence[Term]:
-    """The direct subterms of a term."""
-    return term.inner
-
-
 def walk(term: Term, known: Container[Term] = ()) -> list[Term]:
     """A term and its subterms, each once, operands first; without those in `known` and those that occur only within them."""
     if not term.inner:

@@ -26,7 +26,8 @@ from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.environment import settler
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symex.async_groups import Operation, Trail
-from ptxkit.analyses.symex.async_queue import Coverage, Moment, Observer, explore
+from ptxkit.analyses.symex.async_queue import Coverage, explore
+from ptxkit.analyses.symex.moments import Moment, Observer
 from ptxkit.analyses.symex.path_condition import Choices
 from ptxkit.analyses.uniformity.uniformity import uniformity
 from ptxkit.frozen import frozen

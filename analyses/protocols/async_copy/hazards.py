@@ -20,7 +20,7 @@ from ptxkit.analyses.memory.accesses import Access
 from ptxkit.analyses.protocols.async_copy.kinds import BULK, COPY, CopyFault
 from ptxkit.analyses.symbolic.thread_block import ThreadBlock
 from ptxkit.analyses.symex.async_groups import ITERATION, Operation, Trail
-from ptxkit.analyses.symex.async_queue import Moment
+from ptxkit.analyses.symex.moments import Moment
 from ptxkit.analyses.symex.path_condition import Model
 from ptxkit.analyses.threads.lanes import lanes
 from ptxkit.frozen import frozen
