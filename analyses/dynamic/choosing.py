@@ -16,9 +16,9 @@ from ptxkit.analyses.inputs.shapes import (
     AXES,
     MOST_THREADS,
     Shape,
+    declares_block,
     distinguished,
     fewest,
-    is_said,
     may_have_other_dimensions,
     read,
     singled_out,
@@ -60,7 +60,7 @@ def first_valid(runs: Runs, choices: tuple[Shape, ...], sizes: Sizes, setting: S
     of_warps: Launched | None = None
     waits = False
     last: tuple[int, int] | None = None
-    said = choices[0].block if is_said(runs.routine, choices[0].block) else None
+    said = choices[0].block if declares_block(runs.routine, choices[0].block) else None
     for shape in choices[:MOST_LAUNCHES]:
         if runs.is_full:
             return None
@@ -114,7 +114,7 @@ def _with_all_that_write(runs: Runs, launched: Launched, sizes: Sizes, setting: 
     """The launch with as many threads as it takes to write the shared memory that it reads; the launch itself if the kernel specifies its
     block, or if no larger one writes all of it."""
     other = launched
-    while reads_unwritten(other.ran) and not is_said(runs.routine, other.shape.block) and 2 * other.threads <= MOST_THREADS:
+    while reads_unwritten(other.ran) and not declares_block(runs.routine, other.shape.block) and 2 * other.threads <= MOST_THREADS:
         x, y, z = other.shape.block
         shape = attrs.evolve(other.shape, block=(2 * x, y, z))
         other = Launched(runs.within(shape, sizes, setting), shape)
@@ -156,7 +156,7 @@ def _is_hidden_by_sizes(runs: Runs, shape: Shape, setting: Setting) -> bool:
     """Whether a synthesized block with several dimensions leaves an array once there are more elements. With few elements, a comparison
     may hide that this is not a block for the kernel."""
     x, y, z = shape.block
-    if y * z == 1 or x == 1 or is_said(runs.routine, shape.block) or not is_compared(runs.routine):
+    if y * z == 1 or x == 1 or declares_block(runs.routine, shape.block) or not is_compared(runs.routine):
         return False
     return runs.within(shape, CONTRAST, setting).outside == ".shared"
 
