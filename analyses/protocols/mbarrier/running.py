@@ -93,7 +93,7 @@ def _launches(routine: Routine, code: Any) -> Iterator[Ran]:
                 if not _is_outside(fault) or not would_be_inside(fault, made, GROWTH**MOST_GROWTHS):
                     break
                 one = one.with_larger_arrays(GROWTH)
-        if far is not None and before == last:
+        if far is not None and far == last:
             # no other shape changes that
             return
         last = far
