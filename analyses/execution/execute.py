@@ -17,6 +17,7 @@ from ptxkit.analyses.execution.launch import WORD, Launch, MadeUp
 from ptxkit.analyses.execution.literals import compared, literals
 from ptxkit.analyses.execution.reach import unreachable
 from ptxkit.analyses.execution.result import Attempt, Executed, shown
+from ptxkit.analyses.execution.sides import Side, untaken
 from ptxkit.analyses.execution.synchronizing import cleared, uncleared
 from ptxkit.analyses.framework.bindings import specials
 from ptxkit.analyses.framework.routine import routines
@@ -30,6 +31,8 @@ SCHEDULES: tuple[str | int, ...] = ("lockstep", "early", 1, 2)
 """Schedules to try if the schedule may matter; the first is always used."""
 MOST_LOOKS = 200
 """Maximum number of scalar choices that are tried to reach unexecuted instructions."""
+FEW_LOOKS = 50
+"""The same for sides of branches, beside which everything has been executed."""
 MOST_FLAGS, FEW_FLAGS, FIRST_SEED = 24, 6, 10
 """Maximum number of contents that are tried to reach unexecuted instructions, in a full and in a short search, and the first random
 seed."""
@@ -90,7 +93,7 @@ class _Search:
 
     def run(self) -> Executed:
         attempts: list[Attempt] = []
-        unseen: set[Path] | None = None
+        unseen: set[Path | Side] | None = None
         contrasts = 0
         for numbers in self.runner.launch.numbers if self.runner.launch.has_numbers else (Numbers(),):
             last = attempts[-1].runs[0] if attempts else None
@@ -111,7 +114,7 @@ class _Search:
                 if unseen is not None and len(attempts) > (1 if unseen else MOST_ATTEMPTS):
                     break
                 continue
-            left: set[Path] = set(one.unseen) if self._decides(one) else set()
+            left: set[Path | Side] = set(one.unseen) if self._decides(one) else set()
             unseen = left if unseen is None else unseen & left
             contrasts += 1
             if unseen and contrasts == 1 and self.runner.left < PATIENCE * self.runner.budget:
@@ -126,6 +129,8 @@ class _Search:
             attempts += self._led_by_contents(attempts)
         if unseen:
             self._search(attempts, unseen)
+        untaken_: set[Path | Side] = set(self._untaken(attempts))
+        self._add(attempts, untaken_, self._searched(tuple(attempts), untaken_, FEW_LOOKS))
         completed = [one for one in attempts if not self._is_of_numbers(one)]
         good = [one for one in completed if not self._is_doubtful(one)]
         if good and len(good) < len(completed):
@@ -136,15 +141,29 @@ class _Search:
         other, held = self._with_other_states(completed)
         # if nothing else reaches an instruction, report what the possibly inconsistent attempts show
         besides = [one for one in attempts if left and one not in completed]
-        return self._executed(completed or attempts[:1], left, [*([other] if other is not None else []), *besides], held)
+        found = self._executed(completed or attempts[:1], left, [*([other] if other is not None else []), *besides], held)
+        return attrs.evolve(found, untaken=tuple(sorted({side.branch for side in untaken_ if isinstance(side, Side)})))
 
-    def _search(self, attempts: list[Attempt], unseen: set[Path]) -> None:
+    def _search(self, attempts: list[Attempt], unseen: set[Path | Side]) -> None:
         """Adds attempts that execute instructions in `unseen`, and takes these out."""
         for search in (self._searched, self._searched_contents):
-            for one in search(tuple(attempts), unseen):
-                attempts.append(one)
-                if self._is_good(one):
-                    unseen &= set(one.unseen)
+            self._add(attempts, unseen, search(tuple(attempts), unseen))
+
+    def _add(self, attempts: list[Attempt], unseen: set[Path | Side], found: Iterator[Attempt]) -> None:
+        """Adds attempts, and takes what they reach out of `unseen`."""
+        for one in found:
+            attempts.append(one)
+            if self._is_good(one):
+                unseen -= one.reached
+
+    def _untaken(self, attempts: Sequence[Attempt]) -> set[Side]:
+        """The sides of branches that no attempt took, and other scalars may."""
+        good = [one for one in attempts if self._is_good(one)]
+        if not good or not self.runner.launch.has_numbers:
+            return set()
+        taken = {side for one in good for side in one.reached if isinstance(side, Side)}
+        deciding = {site.path for one in good for site in self._numbered(one)}
+        return {side for side in untaken(taken) if side.branch in deciding}
 
     def _with_other_states(self, attempts: Sequence[Attempt]) -> tuple[Attempt | None, set[Path]]:
         """Repeats the best attempt with other values in variables of the module, if these decide which instructions execute. Returns the
@@ -167,13 +186,14 @@ class _Search:
         left &= set(one.unseen)
         return attrs.evolve(one, states=tuple([state.name for state in self.runner.launch.states])), left
 
-    def _searched(self, attempts: Sequence[Attempt], unseen: Set[Path]) -> Iterator[Attempt]:
-        """Yields attempts with scalars that execute instructions which no other attempt reached.
+    def _searched(self, attempts: Sequence[Attempt], unseen: Set[Path | Side], looks: int = MOST_LOOKS) -> Iterator[Attempt]:
+        """Yields attempts with scalars that execute instructions or take sides of branches which no other attempt reached, after at most
+        so many `looks` at other scalars.
 
         A hill climb: starting from scalars that reached something new, change one scalar at a time. Runs without monitors show what each
         choice reaches.
         """
-        known: set[Path] = set()
+        known: set[Path | Side] = set()
         tried: set[Numbers] = set()
         starts = {one.runs[0].contents.numbers: 0 for one in attempts if self._is_good(one)}
         wrong = 0
@@ -183,11 +203,11 @@ class _Search:
             for numbers in (
                 start,
                 *self.runner.launch.others(start),
-                *(self.runner.launch.numbers if len(tried) < MOST_LOOKS // 4 else ()),
+                *(self.runner.launch.numbers if len(tried) < looks // 4 else ()),
             ):
                 if numbers in tried:
                     continue
-                if len(tried) >= MOST_LOOKS or wrong >= MOST_WRONG or self.runner.left < LOOKING * self.runner.budget or not unseen:
+                if len(tried) >= looks or wrong >= MOST_WRONG or self.runner.left < LOOKING * self.runner.budget or not unseen:
                     return
                 tried.add(numbers)
                 seen = self.runner.reached(numbers)
@@ -270,16 +290,19 @@ class _Search:
         program = one.observer.program
         if not wrong or program is None or not self.runner.launch.has_numbers:
             return False
-        sites = dependent(program, readers(program, self._numbers(program)))
+        sites = self._numbered(one)
         return any(is_about(self.runner.code, finding, sites) for finding in wrong)
+
+    def _numbered(self, one: Attempt) -> tuple[Any, ...]:
+        """The instructions for which synthesized scalars decide whether they execute, or which address they access."""
+        program = one.observer.program
+        return dependent(program, readers(program, self._numbers(program))) if program is not None else ()
 
     def _decides(self, one: Attempt) -> bool:
         """Whether control flow depends on synthesized scalars. If not, other scalars reach nothing new."""
-        program = one.observer.program
-        if program is None:
+        if one.observer.program is None:
             return True
-        sites = dependent(program, readers(program, self._numbers(program)))
-        return any(isinstance(site.bound, Bound) and site.bound.flow for site in sites)
+        return any(isinstance(site.bound, Bound) and site.bound.flow for site in self._numbered(one))
 
     def _deciding(self, one: Attempt) -> dict[int, int]:
         """As `Executed` has it."""

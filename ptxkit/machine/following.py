@@ -127,8 +127,7 @@ class Undefined(dict[int, Array]):
             column = self.get(key)
             if column is None:
                 continue
-            here = column[lanes.place]
-            found = here if found is None else np.maximum(found, here)
+            found = _largest(found, column[lanes.place])
         return found if found is not None and found.any() else None
 
     def put(self, key: int, lanes: Any, value: Any) -> None:
@@ -150,19 +149,20 @@ class Undefined(dict[int, Array]):
 
     def step(self, plan: Plan, lanes: Any, arguments: tuple[Any, ...], predicate: Any = None) -> None:
         """Called before an instruction executes; `predicate` selects lanes (None: all)."""
+        source = self.of((plan.guard,), lanes) if predicate is not None else None
+        if source is not None and (plan.bound.memory or plan.bound.barrier):
+            self.monitor.used(plan, lanes, source, "guard")
+        if source is not None and not plan.bound.memory:
+            # whether these registers keep their values is undefined
+            for key in plan.writes:
+                self.put(key, lanes, _largest(self.of((key,), lanes), source))
         if predicate is not None:
-            source = self.of((plan.guard,), lanes)
-            if source is not None and (plan.bound.memory or plan.bound.barrier):
-                self.monitor.used(plan, lanes, source, "guard")
             if getattr(predicate, "ndim", 0):
                 chosen = np.flatnonzero(predicate)
-                if source is not None and not plan.bound.memory:
-                    for key in plan.writes:
-                        old = self.of((key,), lanes)
-                        self.put(key, lanes, source if old is None else np.maximum(old, source))
                 if not len(chosen):
                     return
                 lanes = lanes.at(chosen)
+                source = source[chosen] if source is not None else None
                 arguments = tuple([taken(x, chosen) for x in arguments])
             elif not predicate:
                 return
@@ -182,7 +182,7 @@ class Undefined(dict[int, Array]):
             # propagation between lanes of a warp is not tracked
             result = None
         for key in plan.writes:
-            self.put(key, lanes, None if plan.bound.memory else result)
+            self.put(key, lanes, None if plan.bound.memory else _largest(result, source))
 
     def _through(self, plan: Plan, lanes: Any, taints: dict[str, Any], arguments: tuple[Any, ...]) -> Any:
         """Origins in the result of an instruction that reads undefined values."""
@@ -199,7 +199,7 @@ class Undefined(dict[int, Array]):
             return _decided(plan, lanes, {name: found for name, (found, _) in taints.items()}, values)
         found = None
         for one, _ in taints.values():
-            found = one if found is None else np.maximum(found, one)
+            found = _largest(found, one)
         return found
 
     def land(self, plan: Plan) -> None:
@@ -229,6 +229,13 @@ class Undefined(dict[int, Array]):
         found = self.of((key,), lanes)
         if found is not None:
             self.monitor.used_at(site, lanes, found, "branch")
+
+
+def _largest(one: Any, other: Any) -> Any:
+    """The origins in either of two operands; None: all are defined."""
+    if one is None or other is None:
+        return other if one is None else one
+    return np.maximum(one, other)
 
 
 def _least(each: list[Any]) -> Any:

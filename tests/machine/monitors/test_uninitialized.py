@@ -25,6 +25,10 @@ BAD = {
     "a register that only some write": (
         "@%p1 mov.u32 %r5, 1; " + STORE, "R001", "thread (16,0,0) of CTA (0,0,0) stores %r5 to global memory",
     ),
+    "a register that a guard leaves, the same in all lanes": (
+        "mov.u32 %r5, 1; @%p3 mov.u32 %r5, 2; " + STORE, "R001", "stores %p3 to global memory, but nothing has written it",
+    ),
+    "a register that a guard writes, the same in all lanes": ("@!%p3 mov.u32 %r5, 2; " + STORE, "R001", "stores %p3 to global memory"),
     "shared memory": ("ld.shared.u32 %r5, [%r4]; " + STORE, "R008", "stores s[0..3] to global memory, but no thread has written it"),
     "shared memory that only some write": (
         "@%p1 st.shared.u32 [%r4], %r1; ld.shared.u32 %r5, [%r4]; " + STORE,
