@@ -19,7 +19,7 @@ from ptxkit.analyses.execution.launch import MOST_ROOM, Launch
 from ptxkit.analyses.execution.observing import Observer
 from ptxkit.analyses.execution.result import Attempt, Ran
 from ptxkit.analyses.execution.running import once
-from ptxkit.analyses.execution.sides import Side
+from ptxkit.analyses.execution.sides import Reached, Side
 from ptxkit.analyses.execution.standing import APART, Classes, divided
 from ptxkit.analyses.execution.straying import leaves_by_descriptor
 from ptxkit.analyses.execution.synchronizing import cleared
@@ -142,11 +142,12 @@ class Runner:
             self._leave_out("runs under other schedules or with other contents, for which there was no time")
         program = self.observer.program
         unseen = unexecuted(program, self.seen, self.closed) if program is not None else {}
-        reached = frozenset([*executed(program, self.seen), *self.sides]) if program is not None else frozenset[Path | Side]()
+        reached: set[Reached] = set(self.sides)
+        reached |= executed(program, self.seen) if program is not None else set()
         known = dict(self.first), self.observer, self.depends, self.instructions, unseen, dict(self.not_covered)
-        return Attempt(tuple(self.runs), *known, self.is_cut, self.starts, reached)
+        return Attempt(tuple(self.runs), *known, self.is_cut, self.starts, frozenset(reached))
 
-    def reached(self, numbers: Numbers, contents: Contents = COUNT) -> set[Path | Side]:
+    def reached(self, numbers: Numbers, contents: Contents = COUNT) -> set[Reached]:
         """The instructions that are executed and the sides of branches that are taken with these scalars and contents, found by a run
         without monitors; none if the run faults. If there is no time for all CTAs, those of the first ones."""
         from ptxkit.machine import Budget

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ptxkit.machine.monitoring import Monitor
+from ptxkit.syntax import Path
 
 if TYPE_CHECKING:
     from ptxkit.machine.blocks import BasicBlock
     from ptxkit.machine.code import Body
     from ptxkit.machine.groups import Lanes
-    from ptxkit.syntax import Path
 
 _NOT_TAKEN, _TAKEN, _BOTH = 1, 2, 3
 
@@ -28,6 +28,10 @@ class Side(NamedTuple):
     def other(self) -> Side:
         """The other side of the branch."""
         return Side(self.branch, not self.is_taken)
+
+
+Reached = Path | Side
+"""What a launch may reach: an instruction, or a side of a branch."""
 
 
 class Sides(Monitor):

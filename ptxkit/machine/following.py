@@ -7,6 +7,7 @@ defined). Compiled code tests whether there are any before each instruction, so 
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from ptxkit.operands import part
 if TYPE_CHECKING:
     from ptxkit.machine.code import Body, Site
 
+_ACCUMULATORS = {"mma": ("c", ""), "wgmma": ("d", "scaled")}
+"""By matrix product: the accumulator that is added, and the operand that says whether it is (9.7.15.4, 9.7.16.5.2)."""
 REGISTERS = 1 << 24
 """Exclusive upper bound of the registers of a function."""
 
@@ -56,6 +59,10 @@ class Plan:
     keys: frozenset[int]
     stores: bool
     loads: bool
+    addend: Read | None
+    """The accumulator of a matrix product: each of its registers is added to one of those that are written."""
+    adds: str
+    """The operand that says whether it is added; empty if it always is."""
 
 
 class Undefined(dict[int, Array]):
@@ -114,9 +121,10 @@ class Undefined(dict[int, Array]):
         stores = any(one.access in ("write", "update", "readwrite") for one in memory)
         loads = bool(writes) and bool(memory) and bound.converges is None
         negated = guard is not None and guard.negated
-        return Plan(
-            site, bound, tuple(reads), tuple(writes), guarded[0] if guarded else -1, negated, how, what, tuple(names), keys, stores, loads
-        )
+        name, adds = _ACCUMULATORS.get(bound.form.mnemonic, ("", ""))
+        addend = next((read for read in reads if read.name == name and len(read.keys) == len(writes)), None)
+        test = guarded[0] if guarded else -1
+        return Plan(site, bound, tuple(reads), tuple(writes), test, negated, how, what, tuple(names), keys, stores, loads, addend, adds)
 
     # --- what compiled code calls
 
@@ -169,7 +177,7 @@ class Undefined(dict[int, Array]):
         taints = {}
         for read in plan.reads:
             found = self.of(read.keys, lanes)
-            if found is None:
+            if found is None or read is plan.addend:
                 continue
             if read.is_address:
                 self.monitor.used(plan, lanes, found, "address")
@@ -181,8 +189,17 @@ class Undefined(dict[int, Array]):
         if plan.bound.converges is not None and not plan.bound.fragments:
             # propagation between lanes of a warp is not tracked
             result = None
-        for key in plan.writes:
-            self.put(key, lanes, None if plan.bound.memory else _largest(result, source))
+        result = _largest(result, source)
+        added = self._added(plan, lanes, arguments) if plan.addend is not None else ()
+        for key, other in itertools.zip_longest(plan.writes, added):
+            self.put(key, lanes, None if plan.loads else _largest(result, other))
+
+    def _added(self, plan: Plan, lanes: Any, arguments: tuple[Any, ...]) -> list[Any]:
+        """Origins in the registers of an accumulator where a product is added to it."""
+        assert plan.addend is not None
+        adds = np.asarray(dict(zip(plan.arguments, arguments, strict=False)).get(plan.adds, True)).astype(bool)
+        found = [self.of((key,), lanes) for key in plan.addend.keys]
+        return [None if one is None else np.where(adds, one, 0) for one in found]
 
     def _through(self, plan: Plan, lanes: Any, taints: dict[str, Any], arguments: tuple[Any, ...]) -> Any:
         """Origins in the result of an instruction that reads undefined values."""
