@@ -138,7 +138,8 @@ class _Search:
             wrong = list(dict.fromkeys([one.runs[0].contents.numbers for one in completed if one not in good]))
             self.not_together = tuple(wrong)
         completed = good or completed
-        closed = {one for one in unseen or () if not isinstance(one, Side)} if self.runner.launch.has_numbers else set[Path]()
+        by_numbers = unseen if unseen is not None and self.runner.launch.has_numbers else ()
+        closed = {one for one in by_numbers if not isinstance(one, Side)}
         other, held = self._with_other_states(completed)
         # if nothing else reaches an instruction, report what the possibly inconsistent attempts show
         besides = [one for one in attempts if closed and one not in completed]
