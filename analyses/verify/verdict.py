@@ -327,7 +327,9 @@ class _Judge:
         more = f" and {len(wrong) - 2} more" if len(wrong) > 2 else ""
         other = [f"{' or '.join(wrong[:2])}{more}: addresses are wrong with these, so they may be inconsistent"] if wrong else []
         left_out = () if has_reasons else executed.not_covered
-        return (*left_out, *bounds, *what, *other, *executed.unfit)
+        lines = sorted({executed.code.index.span(path).line for path in executed.untaken})
+        sides = [f"the other side of the branch on {_some(lines)}, which no number that was tried takes"] if lines else []
+        return (*left_out, *bounds, *what, *other, *sides, *executed.unfit)
 
     def example(self, fill: str = "random") -> str:
         """An option that supplies the first thing that was synthesized, or an array that decides, as long as the kernel reads it."""

@@ -45,6 +45,9 @@ class Monitor:
         """Lanes have executed a block, up to the instruction at its end if that may wait. `taken` says which lanes take the branch at
         its end, as an array or one value for all. With this event, both sides of a branch are executed only by the lanes that take them."""
 
+    def branch(self, lanes: Lanes, body: Body, block: BasicBlock, taken: Any) -> None:
+        """Lanes are about to take the sides of the conditional branch at the end of a block; `taken` as for `block`."""
+
     def statement(self, lanes: Lanes, body: Body, i: int, registers: list[Any]) -> None:
         """Lanes are about to execute `body.sites[i]` with these registers, by number, including lanes whose guard is false. Only for a
         monitor that `steps`. Lanes that wait for others have the event again once these have arrived."""
