@@ -101,8 +101,8 @@ def first_valid(runs: Runs, choices: tuple[Shape, ...], sizes: Sizes, setting: S
             continue
         # the scalars are inconsistent, so nothing is known about this shape
         is_always_wrong = False
-        strayed, last = last, ran.strayed_to
-        if last is not None and last == strayed:
+        before, last = last, ran.far_access
+        if last is not None and last == before:
             # the same stray access with two shapes: no other shape avoids it
             return None
     if hidden is not None:
@@ -144,7 +144,7 @@ def _is_part_of_all(routine: Routine, launched: Launched) -> bool:
 
 
 def _is_no_evidence(ran: Ran) -> bool:
-    """Whether the fault that ended a run is no evidence about the kernel. A branch beyond its list of targets is, if a monitor reported
+    """Whether the fault that ended a run says nothing about the kernel. A branch beyond its list of targets is, if a monitor reported
     it."""
     fault = ran.fault
     if fault is None or fault.kind == "budget" or (fault.kind == "branch" and ran.wrong):

@@ -65,7 +65,7 @@ class Sizes:
     """Not 0: every scalar, loop bounds included, is this many times the number of threads along the longest side of the block; if it is
     several times that, then as often as it takes for each loop to iterate twice."""
     drawn: int = 0
-    """Not 0: a seed. Each scalar that is no loop bound is a random number of its own, from half to four times what it would be. So their
+    """Not 0: a seed. Each scalar that is not a loop bound is a random number of its own, from half to four times what it would be. So their
     relations to each other are arbitrary."""
 
 
