@@ -80,7 +80,7 @@ class _Stretch:
     start: int
     """The first instruction, as an index of those of the block."""
     before: list[int]
-    """For each statement of the block that is no instruction, how many instructions stand before it."""
+    """For each statement of the block that is not an instruction, how many instructions come before it."""
 
     def place(self, i: int) -> int:
         """The index of an instruction among the statements of the block."""
@@ -388,7 +388,7 @@ class Body:
         return tuple(range(first, first + symbol.vector))
 
     def named(self, scope: Scope, name: str) -> tuple[int, ...]:
-        """The registers with this name: empty if it is no register, several if it is declared as a vector."""
+        """The registers with this name: empty if it is not a register, several if it is declared as a vector."""
         symbol = scope.lookup(name)
         if symbol is None or symbol.kind is not Kind.REGISTER:
             return ()

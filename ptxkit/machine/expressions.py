@@ -295,7 +295,7 @@ class Expressions:
 
 
 def constant(node: Node, dtype: np.dtype[Any]) -> Any:
-    """A constant as a dtype, following ISA 4.5: integers are truncated, 0f and 0d give the bits; None if it is no constant."""
+    """A constant as a dtype, following ISA 4.5: integers are truncated, 0f and 0d give the bits; None if it is not a constant."""
     return _number(node.text, dtype) if type(node) is Number else _converted(constant_value(node), dtype)
 
 
