@@ -245,7 +245,7 @@ def _start(op: Operation, lanes: Any, one: Callable[[Any, int], None], footprint
 
     def footprint() -> list[Footprint]:
         try:
-            return [_of_lanes(one) for one in zip(*map(footprints, range(lanes.count)), strict=True)]
+            return [two for operand in zip(*map(footprints, range(lanes.count)), strict=True) for two in _of_lanes(operand)]
         except ValueError:
             return []  # descriptors that say nothing sensible are a fault when it completes
 
@@ -253,11 +253,14 @@ def _start(op: Operation, lanes: Any, one: Callable[[Any, int], None], footprint
     lanes.agents.start(flight, QUEUE)
 
 
-def _of_lanes(each: Sequence[Footprint]) -> Footprint:
-    """The same operand of each lane as one footprint."""
-    at, size = [np.concatenate([getattr(one, name) for one in each]) for name in ("at", "size")]
-    lane = np.repeat(np.arange(len(each)), [len(one.at) for one in each])
-    return Footprint(each[0].kind, each[0].space, lane, at, size)
+def _of_lanes(each: Sequence[Footprint]) -> list[Footprint]:
+    """The same operand of each lane, as one footprint for each kind of access."""
+    found = []
+    for kind in dict.fromkeys([one.kind for one in each]):
+        chosen = {number: one for number, one in enumerate(each) if one.kind == kind}
+        at, size = [np.concatenate([getattr(one, name) for one in chosen.values()]) for name in ("at", "size")]
+        found.append(Footprint(kind, each[0].space, np.repeat(list(chosen), [len(one.at) for one in chosen.values()]), at, size))
+    return found
 
 
 def _footprint(kind: str, space: str, at: Array, size: int) -> Footprint:
