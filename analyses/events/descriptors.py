@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.reachability import closure
-from ptxkit.analyses.framework.bindings import bindings, such
+from ptxkit.analyses.framework.bindings import bindings, matching
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.symbolic.environment import rebuilt, settler
 from ptxkit.analyses.symbolic.evaluate import number_of
@@ -172,7 +172,7 @@ def _line_count(routine: Routine, i: int, bound: Bound, operand: str) -> tuple[i
 def _operands(routine: Routine) -> Iterator[tuple[int, Memory, Term]]:
     known = values(routine)
     flow = control_flow(routine)
-    for i, bound in such(routine, lambda bound: any(memory.proxy == ASYNC for memory in bound.memory)):
+    for i, bound in matching(routine, lambda bound: any(memory.proxy == ASYNC for memory in bound.memory)):
         if flow.block_of[i] not in flow.reachable:
             continue
         for memory in bound.memory:
