@@ -73,6 +73,11 @@ def depends(case: Case, finding: Finding) -> bool:
     return bool(at & lines) and not is_of_own_memory(finding)
 
 
+def is_by_coincidence(finding: Finding, ran: Ran) -> bool:
+    """Whether two threads write equal values to one word, which are computed from synthesized contents: others may differ."""
+    return is_of_writes(finding) and bool(lines_of(finding) & set(map(ran.line_of, ran.stores)))
+
+
 def is_compared_and_swapped(case: Case, finding: Finding) -> bool:
     """A compare-and-swap of the word that a load races for follows: it fails if the word has changed."""
     return is_checked(finding, case.ran)

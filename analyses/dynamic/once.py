@@ -192,6 +192,7 @@ def once(
     also: Sequence[Monitor] = (),
     zeroed: Mapping[int, int] | None = None,
     lines: frozenset[int] | None = None,
+    left_out: frozenset[str] = frozenset(),
     first_lines: bool = False,
     patience: int | None = None,
 ) -> Ran:
@@ -199,7 +200,7 @@ def once(
 
     With `by_collectives`, warp collectives are taken to order memory accesses (`Races.by_collectives`). With `keep`, memory is read
     afterwards. `zeroed` are words, by address and size, that are initially zero for all contents. If `lines` is given, only races on these
-    lines are reported. `first_lines` and `patience` are those of `Observer`.
+    lines are reported. `left_out` are state spaces in which races are not looked for. `first_lines` and `patience` are those of `Observer`.
     """
     machine = code.machine
     code.reset()
@@ -212,7 +213,7 @@ def once(
     monitors = monitors_of("all")
     for monitor in monitors:
         if isinstance(monitor, Races):
-            monitor.by_collectives, monitor.lines = by_collectives, lines
+            monitor.by_collectives, monitor.lines, monitor.left_out = by_collectives, lines, left_out
     try:
         machine.memory.reserve(one.memory)
         arguments = [argument.make(machine, contents, n + 1, made) for n, (_, argument) in enumerate(one.arguments)]

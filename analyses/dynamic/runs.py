@@ -12,9 +12,10 @@ from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, once
 from ptxkit.analyses.execution.contents import COUNT, ZEROS, Contents
 from ptxkit.analyses.execution.straying import Made, leaves_by_descriptor, would_be_inside
 from ptxkit.analyses.framework.routine import Routine
-from ptxkit.analyses.inputs.cost import least_operations, most_operations
+from ptxkit.analyses.inputs.cost import idle_operations, most_operations
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.launches import FEW, Sizes, example
+from ptxkit.analyses.inputs.numbers import OF_HOST, are_inconsistent
 from ptxkit.analyses.inputs.outside import Outside, outside
 from ptxkit.analyses.inputs.shapes import Shape
 from ptxkit.frozen import frozen
@@ -60,11 +61,13 @@ class Runs:
         """Whether only the first lines of matrices are read, as one extends beyond shared memory or over an mbarrier."""
         self._known = known
         self._operations = most_operations(routine)
-        self._patience = least_operations(routine)
+        self._patience = idle_operations(routine)
         self._left = RUNS * self._operations
         self._end = time.thread_time() + seconds
         self._growth = 1
         self._shared = 0
+        # no race there would count
+        self._left_out = OF_HOST if known is None and are_inconsistent(routine) else frozenset[str]()
         self._ran: dict[tuple[Any, ...], Ran] = {}
         """The runs so far. If a kernel has no scalars, other sizes give the same launch."""
 
@@ -184,6 +187,7 @@ class Runs:
                 zeroed=zeroed,
                 also=also,
                 lines=lines,
+                left_out=self._left_out,
                 first_lines=self.first_lines,
                 patience=self._patience,
             )
