@@ -99,9 +99,8 @@ def with_ctas_along_one_axis(case: Case, found: Findings) -> Findings:
     asked = keep(found, _is_across_axes)
     if not asked:
         return found
-    runs = [
-        case.within(_narrow(case.shape, frozenset(AXES) - {axis})) for axis, count in zip(AXES, case.shape.grid, strict=True) if count > 1
-    ]
+    axes = [axis for axis, count in zip(AXES, case.shape.grid, strict=True) if count > 1]
+    runs = [case.within(_narrow(case.shape, frozenset(AXES) - {axis}), asked=asked) for axis in axes]
     return keep(found, lambda one: one not in asked or any(is_in(one, ran) for ran in runs))
 
 
@@ -213,9 +212,10 @@ def _may_be_a_warp(routine: Routine, shape: Shape) -> bool:
 def with_ordering_collectives(case: Case, found: Findings) -> Findings:
     """If warp collectives are taken to order memory accesses, as they do on GPUs; also with a single warp, if the kernel can run with
     one."""
-    if not needs(case.routine, "warp") or not any(map(is_race, found)):
+    races = keep(found, is_race)
+    if not needs(case.routine, "warp") or not races:
         return found
-    ordered = case.again(by_collectives=True)
+    ordered = case.again(asked=races, by_collectives=True)
     left = keep(found, lambda one: not is_race(one) or is_in(one, ordered))
     if not _may_be_a_warp(case.routine, case.shape) or not any(map(is_race, left)):
         return left

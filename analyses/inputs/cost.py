@@ -12,8 +12,6 @@ OPERATIONS, OPERATIONS_AN_INSTRUCTION = 4000, 6
 IN_FLIGHT = 2
 """Factor on the amount for each instruction if the kernel has operations in flight: warps with different roles wait for each other, and
 errors appear in the second iteration."""
-IDLE = 1000
-"""Operations without a new instruction that a run may perform even if the kernel is short."""
 LONG, OPERATIONS_BEYOND = 500, 3
 """The amount for each instruction beyond the first LONG: long kernels are long because their loops are unrolled, and run fewer rounds."""
 
@@ -29,12 +27,6 @@ def least_operations(routine: Routine) -> int:
     """The number of operations after which a run that shows nothing new has gone through the whole kernel again, or several times if it is
     short."""
     return max(OPERATIONS, _length(routine))
-
-
-def idle_operations(routine: Routine) -> int:
-    """The number of operations without a new instruction after which a run that has seen most of the kernel ends. A mistake that needs a
-    further iteration has shown by then: in all reference sets, the last one showed 500 operations after the last new instruction."""
-    return max(IDLE, _length(routine) // 2)
 
 
 def _length(routine: Routine) -> int:
