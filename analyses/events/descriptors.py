@@ -15,7 +15,7 @@ from ptxkit.analyses.framework.bindings import bindings, matching
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.symbolic.environment import rebuilt, settler
 from ptxkit.analyses.symbolic.evaluate import number_of
-from ptxkit.analyses.symbolic.terms import Term, Terms, inside, walk
+from ptxkit.analyses.symbolic.terms import Term, Terms, walk
 from ptxkit.analyses.symbolic.values import Values, values
 from ptxkit.analyses.uniformity.broadcasts import HandedOut, handed_out
 from ptxkit.frozen import frozen
@@ -211,7 +211,7 @@ def warp_value(routine: Routine, term: Term) -> Term:
             stack.pop()
             continue
         source = _source(sources, at)
-        needed = [source] if source is not None else [] if at.is_leaf or at.operator == "join" else inside(at)
+        needed = [source] if source is not None else [] if at.is_leaf or at.operator == "join" else list(at.inner)
         missing = [inner for inner in needed if inner not in done]
         if missing:
             stack += missing

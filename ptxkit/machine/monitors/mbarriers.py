@@ -245,7 +245,7 @@ class Mbarriers(Monitor):
             if before >= 0:
                 rule, site = REUSED, self._sites[before]
                 how = "mbarrier.inval" if self._is_inval(site) else "it was overwritten"
-                why = f"which is no mbarrier since {how} on line {self.collected.line(site)}"
+                why = f"which has not been an mbarrier since {how} on line {self.collected.line(site)}"
             message = f"{self._who(lanes, lane)} executes {what}, {why}"
             self._found((id(lanes.site), "dead"), rule, message, lanes, lane, int(at[lane]), "update", len(dead), site)
         knowledge = self.order.knowledge
