@@ -51,8 +51,8 @@ L: st.shared.u32 [%r3], %r2; add.u32 %r3, %r3, 4; add.u32 %r2, %r2, 1; setp.lt.u
 
 def test_a_loop_that_ends_sooner_leaves_the_array_at_another_copy_of_the_access() -> None:
     # 32 threads store words to an array of 16, two a round, and the last one on its own
-    body = """.shared .align 4 .b8 t[64]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x; shl.b32 %r3, %r2, 2; mov.u32 %r4, t; add.u32 %r3, %r3, %r4;
-mov.u32 %r5, 0; setp.lt.u32 %p1, %r1, 2; @%p1 bra REST;
+    body = """.shared .align 4 .b8 t[64]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x; shl.b32 %r3, %r2, 2; mov.u32 %r4, t;
+add.u32 %r3, %r3, %r4; mov.u32 %r5, 0; setp.lt.u32 %p1, %r1, 2; @%p1 bra REST;
 L: st.shared.u32 [%r3], %r5;
 add.u32 %r5, %r5, 2; setp.lt.u32 %p2, %r5, %r1; @%p2 bra L;
 REST: st.shared.u32 [%r3], %r1;"""
