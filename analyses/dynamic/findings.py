@@ -185,8 +185,8 @@ def is_in(finding: Finding, other: Ran) -> bool:
 
 def is_of_one_variable(one: Finding, other: Finding) -> bool:
     """Whether both findings are races of one family in the same variable of shared memory, or accesses outside of it."""
-    are_alike = is_race(one) and is_race(other) and one.diagnostic.rule[:1] == other.diagnostic.rule[:1]
-    if not are_alike and {one.diagnostic.name, other.diagnostic.name} != {OUT_OF_BOUNDS}:
+    are_races = is_race(one) and is_race(other) and one.diagnostic.rule[:1] == other.diagnostic.rule[:1]
+    if not are_races and {one.diagnostic.name, other.diagnostic.name} != {OUT_OF_BOUNDS}:
         return False
     names = {one.witness.get("variable"), other.witness.get("variable")}
     return one.witness.get("space") == other.witness.get("space") == "shared" and len(names) == 1 and "" not in names
