@@ -16,12 +16,12 @@ from ptxkit.analyses.execution.contents import COUNT, NOISE, RANDOM, SHUFFLED, S
 from ptxkit.analyses.execution.dependence import dependent, executed, unexecuted
 from ptxkit.analyses.execution.findings import OF_LAUNCH, OUTSIDE, UNKNOWN, cause_of, fault_space, is_explained, of_fault
 from ptxkit.analyses.execution.launch import MOST_ROOM, Launch
+from ptxkit.analyses.execution.leaving import leaves_by_descriptor
 from ptxkit.analyses.execution.observing import Observer
+from ptxkit.analyses.execution.representatives import APART, Classes, divided
 from ptxkit.analyses.execution.result import Attempt, Ran
 from ptxkit.analyses.execution.running import once
 from ptxkit.analyses.execution.sides import Reached, Side
-from ptxkit.analyses.execution.standing import APART, Classes, divided
-from ptxkit.analyses.execution.straying import leaves_by_descriptor
 from ptxkit.analyses.execution.synchronizing import cleared
 from ptxkit.diagnostics import Severity
 
@@ -380,10 +380,10 @@ class Runner:
             observer, fault = self._run(schedule, contents, classes, most_ctas)
             if fault is None or fault.kind != APART:
                 return
-            assert classes is not None and observer.standing is not None
+            assert classes is not None and observer.representatives is not None
             # where CTAs deviate by their data, many restarts would end with all of them watched
             ctas = math.prod(self.launch.grid)
-            classes = divided(classes, observer.standing.apart, ctas) if is_usual or attempt < MOST_RESTARTS else None
+            classes = divided(classes, observer.representatives.apart, ctas) if is_usual or attempt < MOST_RESTARTS else None
             if is_usual:
                 self.classes = classes
 

@@ -329,7 +329,7 @@ class _Search:
             "barriers": observer.barriers,
             "phases": observer.phases,
             "copies": observer.copies,
-            "stood_for": observer.standing.count if observer.standing is not None and observer.shared else 0,
+            "stood_for": observer.representatives.count if observer.representatives is not None and observer.shared else 0,
             "schedules": len({run.schedule for run in runs}),
             "contents": len({run.contents.with_numbers(Numbers()) for run in runs}),
         }

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.execution.launch import Launch
 from ptxkit.analyses.execution.observing import Observer
+from ptxkit.analyses.execution.representatives import Classes
 from ptxkit.analyses.execution.sides import Side, Sides
-from ptxkit.analyses.execution.standing import Classes
 from ptxkit.analyses.execution.unknown import UnknownFunctions
 from ptxkit.frozen import frozen
 

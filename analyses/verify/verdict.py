@@ -14,8 +14,8 @@ from ptxkit.analyses.execution.contents import COUNT, DIFFERENT, Numbers
 from ptxkit.analyses.execution.execute import execute
 from ptxkit.analyses.execution.findings import OUTSIDE, UNKNOWN
 from ptxkit.analyses.execution.launch import WORD, Launch, MadeUp
+from ptxkit.analyses.execution.leaving import BY_DESCRIPTOR
 from ptxkit.analyses.execution.result import Executed, Shown
-from ptxkit.analyses.execution.straying import BY_DESCRIPTOR
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.uniformity.levels import Level

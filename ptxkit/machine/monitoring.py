@@ -5,7 +5,7 @@ An event has the `lanes` concerned: threads (`lanes.place` among the resident on
 location. A monitor ends the launch by raising `Stop(kind, reason, mask)` or calling `lanes.fault`; otherwise it records what it finds.
 
 Order of events: `begin`; for each chunk of CTAs `resident`, the events of its threads, `vacant`; finally `end`, also after a fault. Threads
-that execute together share one event and are to be treated as concurrent.
+that execute together share one event and count as concurrent.
 """
 
 from __future__ import annotations

@@ -299,7 +299,7 @@ class Scheduler:
         self.residents.exit(lanes)
 
     def special(self, group: Group, block: BasicBlock, value: Any) -> int:
-        """Executes the end of a block that is no branch. Returns the next block, or -2 if the group does not continue and has been
+        """Executes the end of a block that is not a branch. Returns the next block, or -2 if the group does not continue and has been
         handled."""
         kind = block.kind
         if kind == "sync":
