@@ -32,7 +32,7 @@ from ptxkit.analyses.dynamic.findings import (
 from ptxkit.analyses.dynamic.once import Ran
 from ptxkit.analyses.dynamic.reads import Reads
 from ptxkit.analyses.execution.contents import COUNT, ZEROS
-from ptxkit.analyses.framework.bindings import has_such
+from ptxkit.analyses.framework.bindings import has_matching
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.launches import Sizes
 from ptxkit.analyses.inputs.shapes import reached
@@ -126,7 +126,7 @@ def with_a_reader(case: Case, found: Findings) -> Findings:
     """Two threads store to shared memory what no thread reads: neither result matters. Asked only of a run to completion without
     asynchronous operations."""
     stores = {line for one in found if is_of_writes(one) and one.witness.get("space") == "shared" for line in lines_of(one)}
-    if not stores or case.ran.fault is not None or any(has_such(one, _is_in_flight) for one in reached(case.routine)):
+    if not stores or case.ran.fault is not None or any(has_matching(one, _is_in_flight) for one in reached(case.routine)):
         return found
     reads = Reads(stores)
     if case.again(also=(reads,)).fault is not None:
@@ -140,7 +140,7 @@ def with_an_effect(case: Case, found: Findings) -> Findings:
     single one store the result: what it has read has no effect. Asked only if threads exchange values through memory alone, and if the
     kernel stores what it computes from the value: in other threads then."""
     asked = keep(found, lambda one: is_race(one) and not is_of_writes(one) and _is_stored(case, one))
-    if not asked or case.ran.fault is not None or any(has_such(one, _exchanges) for one in reached(case.routine)):
+    if not asked or case.ran.fault is not None or any(has_matching(one, _exchanges) for one in reached(case.routine)):
         return found
     effects = Effects(frozenset().union(*map(lines_of, asked)))
     if case.again(also=(effects,)).fault is not None:

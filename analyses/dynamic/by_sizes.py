@@ -36,7 +36,7 @@ from ptxkit.analyses.inputs.bits import chooses_bits
 from ptxkit.analyses.inputs.fitting import is_guessed
 from ptxkit.analyses.inputs.launches import FEW, Sizes, divides, is_compared
 from ptxkit.analyses.inputs.rows import has_broken_rows
-from ptxkit.analyses.inputs.shapes import is_said
+from ptxkit.analyses.inputs.shapes import declares_block
 from ptxkit.analyses.launch.launch import cluster_size
 from ptxkit.machine.findings import Finding
 
@@ -148,7 +148,7 @@ def with_numbers_of_the_block(case: Case, found: Findings) -> Findings:
         return found
     left = _not_refuted_by_the_first(found, lambda sizes: None if (one := case.resized(sizes)) is None else one.ran)
     between = keep(left, is_between_ctas)
-    if not between or is_said(case.routine, case.shape.block):
+    if not between or declares_block(case.routine, case.shape.block):
         return left
     x, y, z = [min(side, FEW) for side in case.shape.block]
     small = attrs.evolve(case.shape, block=(x, y, z))

@@ -10,7 +10,7 @@ from ptxkit.analyses.dynamic.runs import Runs, Setting
 from ptxkit.analyses.execution.findings import OF_LAUNCH, UNKNOWN
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.launches import FEW, Sizes, is_compared
-from ptxkit.analyses.inputs.shapes import AXES, Shape, distinguished, fewest, is_said, may_have_other_dimensions, read, singled_out
+from ptxkit.analyses.inputs.shapes import AXES, Shape, declares_block, distinguished, fewest, may_have_other_dimensions, read, singled_out
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.frozen import frozen
 
@@ -48,7 +48,7 @@ def first_valid(runs: Runs, choices: tuple[Shape, ...], sizes: Sizes, setting: S
     of_warps: Launched | None = None
     waits = False
     last: tuple[int, int] | None = None
-    said = choices[0].block if is_said(runs.routine, choices[0].block) else None
+    said = choices[0].block if declares_block(runs.routine, choices[0].block) else None
     for shape in choices[:MOST_LAUNCHES]:
         if runs.is_full:
             return None
@@ -131,7 +131,7 @@ def _is_hidden_by_sizes(runs: Runs, shape: Shape, setting: Setting) -> bool:
     """Whether a synthesized block with several dimensions leaves an array once there are more elements. With few elements, a comparison
     may hide that this is not a block for the kernel."""
     x, y, z = shape.block
-    if y * z == 1 or x == 1 or is_said(runs.routine, shape.block) or not is_compared(runs.routine):
+    if y * z == 1 or x == 1 or declares_block(runs.routine, shape.block) or not is_compared(runs.routine):
         return False
     return runs.within(shape, CONTRAST, setting).outside == ".shared"
 

@@ -52,7 +52,7 @@ from ptxkit.analyses.dynamic.runs import Runs, Setting
 from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.launches import Sizes
-from ptxkit.analyses.inputs.shapes import is_said
+from ptxkit.analyses.inputs.shapes import declares_block
 from ptxkit.frozen import frozen
 from ptxkit.machine.findings import Finding
 
@@ -206,7 +206,7 @@ def _lack_of_threads(runs: Runs, ran: Ran, finding: Finding) -> str:
     """Why a race may be due to a lack of threads: the run reads shared memory that no thread has written, with a block that the kernel does
     not specify. A block of the host may have the threads that write it, and others elsewhere."""
     block = ran.example.block
-    if not is_race(finding) or is_said(runs.routine, block):
+    if not is_race(finding) or declares_block(runs.routine, block):
         return ""
     unwritten = [one for one in ran.wrong if one.diagnostic.name == UNINITIALISED and one.witness.get("space") == "shared"]
     return LACKS_THREADS if any(not may_be_whole(runs.routine, one, block) for one in unwritten) else ""

@@ -125,7 +125,7 @@ class Ran:
         fault = self.fault
         if fault is None or any(one.diagnostic.name == WRONG_SPACE[1] for one in self.findings):
             return ""
-        return fault_space(fault) if fault.kind == "address" and " outside of " in fault.reason else ""
+        return fault_space(fault) if fault.why == "outside" else ""
 
     @property
     def strayed_to(self) -> tuple[int, int] | None:

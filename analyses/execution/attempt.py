@@ -262,11 +262,11 @@ class Runner:
         return self._leaves_memory(fault) and self.launch.can_grow
 
     def _leaves_memory(self, fault: Fault | None) -> bool:
-        if fault is None or fault.kind != "address" or fault_space(fault) != ".global":
+        if fault is None or fault.access is None or fault_space(fault) != ".global":
             return False
-        access = fault.stop.access if fault.stop is not None else None
-        if access is None or not self.made:
+        if not self.made:
             return True
+        access = fault.access
         # consider only allocations that start before the address and could grow up to it
         at = int(np.ravel(access.at)[0]) if access.mask is None else int(np.broadcast_to(access.at, len(access.mask))[access.mask][0])
         self.ahead = frozenset([start - at for start, _ in self.made if start > at])
@@ -277,8 +277,7 @@ class Runner:
         """Whether a run ended at an access beyond shared memory, and there could be more dynamic shared memory."""
         if not self.launch.is_shared_made_up or self.launch.shared >= self._most_shared:
             return False
-        faults = [run.fault for run in self.runs if run.fault is not None and run.fault.kind == "address"]
-        return any(fault_space(fault) == ".shared" for fault in faults)
+        return any(run.fault is not None and fault_space(run.fault) == ".shared" for run in self.runs)
 
     @property
     def _most_shared(self) -> int:

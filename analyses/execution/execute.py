@@ -251,7 +251,7 @@ class _Search:
         fault = one.runs[0].fault
         if fault is None or fault.kind not in OF_NUMBERS:
             return False
-        is_of_a_variable = fault.kind == "address" and fault_space(fault) in (".shared", ".local")
+        is_of_a_variable = fault_space(fault) in (".shared", ".local")
         return not (is_of_a_variable and one.first and not one.depends) or self._is_doubtful(one)
 
     def _is_good(self, one: Attempt) -> bool:

@@ -24,7 +24,7 @@ BY_DESCRIPTOR = frozenset(("wgmma.isa", "tcgen05.isa"))
 def leaves_by_descriptor(fault: Fault | None) -> bool:
     """Whether a run ended at a matrix that extends beyond shared memory, as its descriptor defines it. It is unknown which part of the
     matrix is needed; the first lines are in any case."""
-    access = fault.stop.access if fault is not None and fault.stop is not None else None
+    access = fault.access if fault is not None else None
     if access is None or access.why != "outside" or not access.space.startswith(".shared"):
         return False
     bound = getattr(getattr(access.lanes, "site", None), "bound", None)
@@ -33,7 +33,7 @@ def leaves_by_descriptor(fault: Fault | None) -> bool:
 
 def left_at(fault: Fault | None) -> list[int]:
     """The addresses of the access that ended a run; empty if it did not end at an access."""
-    access = fault.stop.access if fault is not None and fault.stop is not None else None
+    access = fault.access if fault is not None else None
     if access is None:
         return []
     at = np.ravel(access.at) if access.mask is None else np.broadcast_to(access.at, np.shape(access.mask))[access.mask]

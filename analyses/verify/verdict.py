@@ -36,7 +36,7 @@ UNWRITTEN = "uninitialised-memory"
 STANDSTILLS = frozenset(("fault-deadlock", "fault-standstill"))
 """Names of findings about threads that wait forever."""
 BY_ORDER = (
-    "what threads read depends on which of them comes first: strong accesses (volatile, relaxed) are no data race, but they order nothing "
+    "what threads read depends on which of them comes first: strong accesses (volatile, relaxed) are not data races, but order nothing "
     "(8.9.5), and memory ends with other contents under schedule"
 )
 LEAST_KINDS = 2

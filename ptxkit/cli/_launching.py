@@ -161,7 +161,7 @@ def shape(what: str, text: str) -> Shape:
     """Parses one to three numbers. Raises CannotLaunch."""
     parts = text.replace("x", ",").split(",")
     if not 1 <= len(parts) <= 3 or not all(part.strip().isascii() and part.strip().isdigit() and int(part) > 0 for part in parts):
-        raise CannotLaunch(f"--{what} takes one to three numbers above 0, as 128,1,1; not {text!r}")
+        raise CannotLaunch(f"--{what} takes one to three numbers above 0, such as 128,1,1; not {text!r}")
     x, y, z = [*map(int, parts), 1, 1][:3]
     if what == "block" and x * y * z > 1024:
         raise CannotLaunch(f"a CTA has at most 1024 threads, not {x * y * z}")
@@ -323,8 +323,8 @@ class _Given:
             raise CannotLaunch(f"--assume takes distinct:NAME, not {text!r}")
         for i in self._which(name, "--assume"):
             if i >= self.count or not self.known[i].pointers or i in self.makers:
-                why = "its contents were given" if i in self.makers else "it is no array"
-                raise CannotLaunch(f"--assume: nothing is to be assumed of {self.names[i]}: {why}")
+                why = "its contents were given" if i in self.makers else "it is not an array"
+                raise CannotLaunch(f"--assume: nothing can be assumed about {self.names[i]}: {why}")
             self.distinct.add(i)
 
     def _maps(self, path: str | None) -> None:

@@ -103,7 +103,7 @@ def _is_outside(fault: Fault | None) -> bool:
     """Whether the launch left global memory."""
     from ptxkit.analyses.execution.findings import fault_space
 
-    return fault is not None and fault.kind == "address" and fault_space(fault) == ".global"
+    return fault is not None and fault_space(fault) == ".global"
 
 
 def _short(argument: Argument) -> Argument:

@@ -85,7 +85,7 @@ class Addresses(Monitor):
     def fault(self, fault: Fault) -> None:
         if fault.kind == "branch" and fault.threads:
             self._beyond_targets(fault)
-        bad = fault.stop.access if fault.stop is not None else None
+        bad = fault.access
         if bad is None:
             return
         lanes, site = bad.lanes, getattr(bad.lanes, "site", None)

@@ -236,7 +236,8 @@ def _start(op: Operation, lanes: Any, one: Callable[[Any, int], None], footprint
             try:
                 one(lanes.at(np.array([position])), int(position))
             except Stop as stop:  # the launch has moved on: name the instruction
-                raise Stop(stop.kind, f"`{op.bound.opcode}`, when it completed: {stop.reason}", stop.mask) from None
+                stop.reason = f"`{op.bound.opcode}`, when it completed: {stop.reason}"
+                raise
 
     def footprint() -> list[Footprint]:
         try:
