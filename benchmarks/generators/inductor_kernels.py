@@ -116,7 +116,7 @@ def adam(p, g, m, v):
     return p - 0.001 * m / (v.sqrt() + 1e-8), m, v
 
 
-F, H, B, I, D = torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.float64
+F, H, B, L, D = torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.float64
 FUNCTIONS = {
     "softmax": (lambda x: x.softmax(-1), (F, 33, 1000)),
     "softmax_long": (lambda x: x.softmax(-1), (B, 64, 50257)),
@@ -144,14 +144,14 @@ FUNCTIONS = {
     "transpose": (lambda x: x.t().contiguous() + 1, (F, 513, 129)),
     "permute": (lambda x: x.permute(0, 2, 3, 1).contiguous().relu(), (H, 4, 64, 27, 27)),
     "transpose_and_add": (lambda x, y: x.t() + y, (F, 300, 200), (F, 200, 300)),
-    "embedding": (lambda w, i: nn.embedding(i, w), (F, 1000, 64), (I, 77)),
-    "embedding_backward": (lambda g, i: torch.zeros(1000, 64, device="cuda").index_add(0, i, g), (F, 77, 64), (I, 77)),
-    "index_put": (lambda x, i, u: torch.ops.aten.index_put(x, [i], u), (F, 1000), (I, 300), (F, 300)),
-    "index_put_accumulate": (lambda x, i, u: torch.ops.aten.index_put(x, [i], u, True), (F, 1000), (I, 300), (F, 300)),
-    "scatter_add": (lambda x, i, u: x.scatter_add(0, i, u), (F, 1000), (I, 300), (F, 300)),
-    "scatter_reduce_half": (lambda x, i, u: x.scatter_add(1, i, u), (H, 10, 100), (I, 10, 30), (H, 10, 30)),
-    "gather": (lambda x, i: x.gather(1, i), (F, 50, 100), (I, 50, 20)),
-    "cross_entropy": (lambda x, t: nn.cross_entropy(x, t), (F, 64, 1000), (I, 64)),
+    "embedding": (lambda w, i: nn.embedding(i, w), (F, 1000, 64), (L, 77)),
+    "embedding_backward": (lambda g, i: torch.zeros(1000, 64, device="cuda").index_add(0, i, g), (F, 77, 64), (L, 77)),
+    "index_put": (lambda x, i, u: torch.ops.aten.index_put(x, [i], u), (F, 1000), (L, 300), (F, 300)),
+    "index_put_accumulate": (lambda x, i, u: torch.ops.aten.index_put(x, [i], u, True), (F, 1000), (L, 300), (F, 300)),
+    "scatter_add": (lambda x, i, u: x.scatter_add(0, i, u), (F, 1000), (L, 300), (F, 300)),
+    "scatter_reduce_half": (lambda x, i, u: x.scatter_add(1, i, u), (H, 10, 100), (L, 10, 30), (H, 10, 30)),
+    "gather": (lambda x, i: x.gather(1, i), (F, 50, 100), (L, 50, 20)),
+    "cross_entropy": (lambda x, t: nn.cross_entropy(x, t), (F, 64, 1000), (L, 64)),
     "bce": (lambda x, t: nn.binary_cross_entropy_with_logits(x, t), (F, 5000), (F, 5000)),
     "dropout": (lambda x: nn.dropout(x, 0.1), (F, 777)),
     "random": (lambda x: torch.rand_like(x) + x, (F, 1000)),

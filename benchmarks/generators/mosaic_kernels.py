@@ -35,20 +35,23 @@ M = blackwell_matmul_mgpu.MatmulDimension.M
 
 def hopper(*sizes, addend=False, **more):
     config = hopper_matmul_mgpu.TuningConfig(*sizes, **more)
-    function = lambda a, b, *c: hopper_matmul_mgpu.matmul(a, b, c[0] if addend else None, config)
-    return 9, function, (H, 512, 256), (H, 256, 512), *[(H, 512, 512)] * addend
+    shapes = (H, 512, 256), (H, 256, 512), *[(H, 512, 512)] * addend
+    return 9, lambda a, b, *c: hopper_matmul_mgpu.matmul(a, b, c[0] if addend else None, config), *shapes
 
 
 def mixed(*sizes, **more):
     config = hopper_mixed_type_matmul_mgpu.TuningConfig(*sizes, **more)
-    function = lambda a, b: hopper_mixed_type_matmul_mgpu.mixed_matmul_kernel(a, b, out_dtype=H, config=config)
-    return 9, function, (I8, 512, 256), (H, 256, 512)
+    compute = hopper_mixed_type_matmul_mgpu.mixed_matmul_kernel
+    return 9, lambda a, b: compute(a, b, out_dtype=H, config=config), (I8, 512, 256), (H, 256, 512)
 
 
 def attention(*sizes, pipelined=False, backward=False, residuals=False, **more):
     config = attention_mgpu.TuningConfig(*sizes, **more)
     compute = attention_mgpu.attention_with_pipeline_emitter if pipelined else attention_mgpu.attention
-    forward = lambda q, k, v: compute(q, k, v, config, residuals)
+
+    def forward(q, k, v):
+        return compute(q, k, v, config, residuals)
+
     function = jax.grad(lambda *qkv: forward(*qkv).astype(jnp.float32).sum(), argnums=(0, 1, 2)) if backward else forward
     return 9, function, (H, 2, 512, 4, 64), (H, 2, 512, 2, 64), (H, 2, 512, 2, 64)
 

@@ -16,11 +16,11 @@ os.environ["XLA_FLAGS"] = f"--xla_dump_to={DUMP} --xla_gpu_autotune_level=0"
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"
 
-import jax
-import jax.numpy as jnp
-from jax import lax
-from jax.experimental import topologies
-from jax.sharding import SingleDeviceSharding
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+from jax import lax  # noqa: E402
+from jax.experimental import topologies  # noqa: E402
+from jax.sharding import SingleDeviceSharding  # noqa: E402
 
 GPU = """
 gpu_device_info {{
@@ -44,7 +44,7 @@ def body(x):
     return lax.fori_loop(0, 10, lambda i, y: y + jnp.roll(y, 1) * i, x)
 
 
-F, I, H, D, B = jnp.float32, jnp.int32, jnp.float16, jnp.float64, jnp.bool_
+F, L, H, D, B = jnp.float32, jnp.int32, jnp.float16, jnp.float64, jnp.bool_
 FUNCTIONS = {
     "softmax_rows": (lambda x: jax.nn.softmax(x), (F, 33, 1000)),
     "layernorm": (lambda x, g: jax.nn.standardize(x) * g, (F, 64, 768), (F, 768)),
@@ -68,18 +68,18 @@ FUNCTIONS = {
     "cumsum_rows": (lambda x: jnp.cumsum(x, 1), (F, 20, 300)),
     "cummax": (lambda x: lax.cummax(x), (F, 3000)),
     "sort": (lambda x: jnp.sort(x), (F, 1000)),
-    "sort_rows": (lambda x: jnp.sort(x, 1), (I, 7, 300)),
+    "sort_rows": (lambda x: jnp.sort(x, 1), (L, 7, 300)),
     "argsort": (lambda x: jnp.argsort(x), (F, 5000)),
     "top_k": (lambda x: lax.top_k(x, 8), (F, 16, 1000)),
-    "scatter_add": (lambda x, i, u: x.at[i].add(u), (F, 1000), (I, 300), (F, 300)),
-    "scatter_set": (lambda x, i, u: x.at[i].set(u), (F, 1000, 8), (I, 300), (F, 300, 8)),
-    "scatter_max_half": (lambda x, i, u: x.at[i].max(u), (H, 1000), (I, 300), (H, 300)),
-    "scatter_add_bytes": (lambda x, i, u: x.at[i].add(u), (jnp.int8, 1000), (I, 300), (jnp.int8, 300)),
-    "scatter_multiply": (lambda x, i, u: x.at[i].multiply(u), (D, 1000), (I, 300), (D, 300)),
-    "segment_sum": (lambda x, i: jax.ops.segment_sum(x, i, 64), (F, 4000, 4), (I, 4000)),
-    "bincount": (lambda i: jnp.bincount(i, length=256), (I, 10000)),
-    "gather": (lambda x, i: x[i], (F, 1000, 64), (I, 77)),
-    "embedding_gradient": (lambda t, i, g: jax.grad(lambda t: (t[i] * g).sum())(t), (F, 500, 64), (I, 77), (F, 77, 64)),
+    "scatter_add": (lambda x, i, u: x.at[i].add(u), (F, 1000), (L, 300), (F, 300)),
+    "scatter_set": (lambda x, i, u: x.at[i].set(u), (F, 1000, 8), (L, 300), (F, 300, 8)),
+    "scatter_max_half": (lambda x, i, u: x.at[i].max(u), (H, 1000), (L, 300), (H, 300)),
+    "scatter_add_bytes": (lambda x, i, u: x.at[i].add(u), (jnp.int8, 1000), (L, 300), (jnp.int8, 300)),
+    "scatter_multiply": (lambda x, i, u: x.at[i].multiply(u), (D, 1000), (L, 300), (D, 300)),
+    "segment_sum": (lambda x, i: jax.ops.segment_sum(x, i, 64), (F, 4000, 4), (L, 4000)),
+    "bincount": (lambda i: jnp.bincount(i, length=256), (L, 10000)),
+    "gather": (lambda x, i: x[i], (F, 1000, 64), (L, 77)),
+    "embedding_gradient": (lambda t, i, g: jax.grad(lambda t: (t[i] * g).sum())(t), (F, 500, 64), (L, 77), (F, 77, 64)),
     "random_uniform": (lambda k: jax.random.uniform(jax.random.wrap_key_data(k), (1000,)), (jnp.uint32, 2)),
     "random_normal": (lambda k: jax.random.normal(jax.random.wrap_key_data(k), (33, 77)), (jnp.uint32, 2)),
     "permutation": (lambda k: jax.random.permutation(jax.random.wrap_key_data(k), 2000), (jnp.uint32, 2)),
@@ -93,17 +93,17 @@ FUNCTIONS = {
     "matmul_half": (lambda a, b: jax.nn.relu(a @ b), (H, 256, 512), (H, 512, 128)),
     "attention": (lambda q, k, v: jax.nn.dot_product_attention(q, k, v), (H, 2, 64, 4, 32), (H, 2, 64, 4, 32), (H, 2, 64, 4, 32)),
     "while_loop": (body, (F, 300)),
-    "dynamic_slice": (lambda x, i: lax.dynamic_slice(x, (i,), (100,)), (F, 1000), (I,)),
-    "dynamic_update": (lambda x, y, i: lax.dynamic_update_slice(x, y, (i, 0)), (F, 1000, 8), (F, 10, 8), (I,)),
+    "dynamic_slice": (lambda x, i: lax.dynamic_slice(x, (i,), (100,)), (F, 1000), (L,)),
+    "dynamic_update": (lambda x, y, i: lax.dynamic_update_slice(x, y, (i, 0)), (F, 1000, 8), (F, 10, 8), (L,)),
     "concatenate": (lambda x, y: jnp.concatenate([x, y * 2], 1), (F, 30, 50), (F, 30, 71)),
     "pad": (lambda x: jnp.pad(x, ((1, 2), (3, 0))), (F, 30, 50)),
     "select": (lambda x, y: jnp.where(x > y, jnp.sin(x), y**3), (D, 777), (D, 777)),
     "complex_product": (lambda x, y: jnp.exp(x) * y, (jnp.complex64, 777), (jnp.complex64, 777)),
-    "bits": (lambda x: lax.population_count(x) + lax.clz(x), (I, 777)),
+    "bits": (lambda x: lax.population_count(x) + lax.clz(x), (L, 777)),
     "bfloat_sum": (lambda x: x.sum(1), (jnp.bfloat16, 65, 1500)),
     "bool_sum": (lambda x: x.sum(), (B, 99999)),
     "histogram": (lambda x: jnp.histogram(x, 10)[0], (F, 5000)),
-    "unique": (lambda x: jnp.unique(x, size=50), (I, 500)),
+    "unique": (lambda x: jnp.unique(x, size=50), (L, 500)),
     "cholesky_step": (lambda a: jnp.tril(a - jnp.outer(a[:, 0], a[:, 0])), (F, 64, 64)),
     "convolve": (lambda x, y: jnp.convolve(x, y), (F, 500), (F, 7)),
     "lstm_step": (lambda h, w: jax.nn.sigmoid(h @ w) * jnp.tanh(h @ w), (F, 16, 64), (F, 64, 64)),
