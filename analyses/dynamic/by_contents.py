@@ -84,6 +84,30 @@ def is_by_table(case: Case, finding: Finding) -> bool:
     return is_global_race(finding) and bool(lines_of(finding) & case.by_tables) and not _loses_updates(case, finding)
 
 
+def is_of_bits(case: Case, finding: Finding) -> bool:
+    """An unwritten word is read to set some of its bits, and stored where it was: these may be all bits that anything reads later."""
+    if finding.diagnostic.name != UNINITIALISED:
+        return False
+    lines, index = lines_of(finding), case.runs.code.index
+    return any(
+        _sets_bits(of, one.instruction, other.instruction)
+        for of in reached(case.routine)
+        for one in accesses(of)
+        if one.reads and one.address is not None and index.span(of.where(one.instruction)).line in lines
+        for other in accesses(of)
+        if other.writes and other.address == one.address
+    )
+
+
+def _sets_bits(routine: Routine, load: int, store: int) -> bool:
+    """Whether a load has no use but that its value, with some bits replaced, is stored by another instruction of the same block."""
+    numbering, block_of = ssa(routine), control_flow(routine).block_of
+    read = numbering.definitions[load]
+    users = [i for number in read for i in numbering.readers[number]]
+    masked = bool(users) and all(routine.instructions[i].opcode.text.startswith(("and.b", "bfi.b")) for i in users)
+    return masked and block_of[load] == block_of[store] and not numbering.computed_from(read).isdisjoint(numbering.uses[store])
+
+
 def is_of_a_tagged_structure(case: Case, finding: Finding) -> bool:
     """A register that nothing has written is stored as a member of a structure, of which another member is one of several constants: that
     one may say that the others hold nothing."""

@@ -371,7 +371,7 @@ def _part(routine: Routine, axis: str) -> int:
     """The most threads of a block of one dimension that do not do the work of the next CTA, if the kernel says how far the parts of CTAs
     are apart. It must neither ask for its block size nor name threads, as only these may have an element there.
 
-    A part that is no power of two may be a block without its halo: 112 elements for 128 threads, eight of which at each end only load.
+    A part that is not a power of two may be a block without its halo: 112 elements for 128 threads, eight of which at each end only load.
     """
     part = _tiles(routine).get(axis, 0)
     is_exact = part >= WARP and f"%ntid.{axis}" not in read(routine) and axis not in _named(routine)

@@ -36,7 +36,7 @@ from ptxkit.isa.binding import Bound
 QUEUES = (COPY, BULK)
 SHARED = ".shared"
 MOST_FAILURES = 8
-"""Once this many paths had no inputs, the function is not searched for inputs any more."""
+"""Once this many paths had no inputs, the function is no longer searched for inputs."""
 
 
 @frozen
@@ -46,7 +46,7 @@ class Copies:
     findings: tuple[Finding, ...]
     coverage: Coverage
     blind: frozenset[str]
-    """Why the absence of findings is no proof: `paths` that were not followed to the end, `addresses` that could not be compared, a
+    """Why the absence of findings is not a proof: `paths` that were not followed to the end, `addresses` that could not be compared, a
     `shape` of the CTA that is unspecified. Empty if it is a proof."""
 
 

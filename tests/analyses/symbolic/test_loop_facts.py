@@ -44,8 +44,8 @@ def test_known_in() -> None:
 
 
 def test_widening_drops_the_range_then_all_but_the_lowest_bits_then_everything() -> None:
-    multiple = join([constant(8, 32), constant(24, 32)], 32)
+    number = join([constant(8, 32), constant(24, 32)], 32)
 
-    assert widened(multiple, 32, 1) == multiple
-    assert widened(multiple, 32, 2) == bits(7, 0, 32)
-    assert widened(multiple, 32, MOST_CHANGES + 1) == top(32)
+    assert widened(number, 32, 1) == number
+    assert widened(number, 32, 2) == bits(7, 8, 32)
+    assert widened(number, 32, MOST_CHANGES + 1) == top(32)

@@ -31,7 +31,7 @@ def leaves_by_descriptor(fault: Fault | None) -> bool:
     return isinstance(bound, Bound) and bound.form.file in BY_DESCRIPTOR
 
 
-def left_at(fault: Fault | None) -> list[int]:
+def accessed_at(fault: Fault | None) -> list[int]:
     """The addresses of the access that ended a run; empty if it did not end at an access."""
     access = fault.access if fault is not None else None
     if access is None:
@@ -43,13 +43,13 @@ def left_at(fault: Fault | None) -> list[int]:
 def would_be_inside(fault: Fault | None, made: Made, factor: int) -> bool:
     """Whether the access that left global memory would be in bounds if synthesized arrays were `factor` times as large. True if its address
     is unknown."""
-    left = left_at(fault)
+    left = accessed_at(fault)
     return not left or all(any(start <= at < start + factor * (end - start) for start, end in made) for at in left)
 
 
-def strayed_to(fault: Fault | None, made: Made) -> tuple[int, int] | None:
+def far_access(fault: Fault | None, made: Made) -> tuple[int, int] | None:
     """Line and address of an access that left global memory and lies near no synthesized array; None if there is none."""
-    left, line = left_at(fault), fault.line if fault is not None else None
+    left, line = accessed_at(fault), fault.line if fault is not None else None
     if not left or line is None or any(start <= at < start + MOST_ROOM for at in left for start, _ in made):
         return None
     return line, left[0]
