@@ -6,7 +6,6 @@ number, as most registers and labels do, is kept as an integer, so that a family
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Sequence
 from itertools import chain, count
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from ptxkit.frozen import frozen
 from ptxkit.operands import is_predefined
 from ptxkit.scopes import DIGITS, Scope, Symbol
-from ptxkit.syntax import Apply, Name
+from ptxkit.syntax import Apply, Name, without_numbers
 
 Mention = int | str
 """A name, or the number of its stem and the number that it ends in."""
@@ -39,41 +38,32 @@ class Mentioned:
     """The declared ones, in order."""
     missing: list[str]
     """The names that are neither declared nor predefined."""
-    apart: dict[int, list[str]]
-    """For the number of a stem, the names with this stem, unless one family declares all of them."""
+    apart: dict[str, set[Symbol | str]]
+    """What names that differ only in numbers mean, unless it is the same: symbols, and names that are not declared. By the name with zeros
+    for its numbers."""
+    names_apart: frozenset[str]
+    """These names, without the members of families."""
 
 
-def mentioned(scope: Scope, nodes: Sequence[Any]) -> Mentioned:
-    """What the names in these guards, opcodes and operands mean in a scope."""
-    names = mentions_of(nodes)
-    texts = {name: None for name in names if type(name) is str}
-    numbered = sorted([name for name in names if type(name) is int])
-    symbols: list[Symbol] = []
-    apart: dict[int, list[str]] = {}
-    at = 0
-    while at < len(numbered):
-        stem = numbered[at] >> BITS
-        end = bisect.bisect_left(numbered, (stem + 1) << BITS, at)
-        name, first = stems[stem], stem << BITS
-        family = scope.family(name, numbered[end - 1] - first)
-        if family is not None:
-            symbols.append(family)
-        else:
-            apart[stem] = [f"{name}{number - first}" for number in numbered[at:end]]
-            texts.update(dict.fromkeys(apart[stem]))
-        at = end
-    met, unknown = scope.resolve(texts)
-    return Mentioned([*symbols, *met], [name for name in unknown if not is_predefined(name)], apart)
+def mentioned(scope: Scope, names: set[str]) -> Mentioned:
+    """What these names mean in a scope. Numbers among them are left out."""
+    families, others = scope.meanings(names)
+    symbols = dict.fromkeys([*families, *[symbol for symbol in others.values() if symbol is not None]])
+    missing = [name for name, symbol in others.items() if symbol is None and not is_predefined(name)]
+    names_alike = list(zip(without_numbers(" ".join(others)).split(" "), others, strict=True)) if others else []
+    meanings: dict[str, set[Symbol | str]] = {}
+    for text, name in names_alike:
+        meanings.setdefault(text, set()).add(others[name] or name)
+    for family in families:
+        meanings.setdefault(without_numbers(f"{family.name}0"), set()).add(family)
+    apart = {text: several for text, several in meanings.items() if len(several) > 1}
+    names_apart = frozenset([name for text, name in names_alike if text in apart])
+    return Mentioned(list(symbols), missing, apart, names_apart)
 
 
 def names_in_order(nodes: Sequence[Any]) -> list[str]:
     """The names that these nodes mention, without repetitions."""
     return [f"{stems[name >> BITS]}{name & (1 << BITS) - 1}" if isinstance(name, int) else name for name in mentions_of(nodes)]
-
-
-def stem_of(name: Mention) -> int:
-    """The number of the stem of a name; -1 for a text."""
-    return name >> BITS if isinstance(name, int) else -1
 
 
 def mentions_of(nodes: Sequence[Any]) -> dict[Mention, None]:
