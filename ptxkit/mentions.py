@@ -1,33 +1,19 @@
 """The names that instructions mention, found without visiting each occurrence.
 
-Which names a node mentions follows from the node alone, which keeps them; the instructions of a process share nodes. A name that ends in a
-number, as most registers and labels do, is kept as an integer, so that a family of registers is compared with all of its members at once.
+Those of a whole scope are looked up together. Which names a node mentions follows from the node alone, which keeps them; the instructions
+of a process share nodes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, count
+from itertools import chain
 from typing import Any
 
 from ptxkit.frozen import frozen
 from ptxkit.operands import is_predefined
-from ptxkit.scopes import DIGITS, Scope, Symbol
+from ptxkit.scopes import Scope, Symbol
 from ptxkit.syntax import Apply, Name, without_numbers
-
-Mention = int | str
-"""A name, or the number of its stem and the number that it ends in."""
-
-BITS = 30
-"""The number in a name is below 1 << BITS; the bits above it tell the stem."""
-_MOST_DIGITS = 9
-_MOST_STEMS = 1 << 16
-"""Maximum number of stems that a process distinguishes. Names with other stems are kept as texts."""
-
-_stem_numbers: dict[str, int] = {}
-stems: dict[int, str] = {}
-"""By number."""
-_next_stem = count()
 
 
 @frozen
@@ -61,19 +47,13 @@ def mentioned(scope: Scope, names: set[str]) -> Mentioned:
     return Mentioned(list(symbols), missing, apart, names_apart)
 
 
-def names_in_order(nodes: Sequence[Any]) -> list[str]:
-    """The names that these nodes mention, without repetitions."""
-    return [f"{stems[name >> BITS]}{name & (1 << BITS) - 1}" if isinstance(name, int) else name for name in mentions_of(nodes)]
-
-
-def mentions_of(nodes: Sequence[Any]) -> dict[Mention, None]:
-    """The names that these nodes mention, as they are kept."""
+def names_in_order(nodes: Sequence[Any]) -> dict[str, None]:
+    """The names that these guards, opcodes and operands mention, without repetitions."""
     try:
         return dict.fromkeys(chain.from_iterable([node.mentions for node in nodes]))
     except AttributeError:
         for node in nodes:
-            if not hasattr(node, "mentions"):
-                _enter(node)
+            _enter(node)
         return dict.fromkeys(chain.from_iterable([node.mentions for node in nodes]))
 
 
@@ -81,29 +61,11 @@ def _enter(node: Any) -> None:
     """Sets the names of a node and of its parts."""
     if hasattr(node, "mentions"):
         return
-    if type(node) is Name:
-        names: tuple[Mention, ...] = (mention(node.text),)
-    else:
-        for part in node.children:
-            _enter(part)
-        # the function of `Apply` is not an operand
-        parts: tuple[Any, ...] = node.children[1:] if type(node) is Apply else node.children
-        names = tuple(chain.from_iterable([part.mentions for part in parts]))
+    names: tuple[str, ...] = (node.text,) if type(node) is Name else ()
+    for part in node.children:
+        _enter(part)
+    # the function of `Apply` is not an operand
+    parts: Sequence[Any] = node.children[1:] if type(node) is Apply else node.children
+    for part in parts:
+        names += part.mentions
     object.__setattr__(node, "mentions", names)
-
-
-def mention(text: str) -> Mention:
-    """A name as it is kept: the text if it ends in no number."""
-    stem = text.rstrip(DIGITS)
-    digits = text[len(stem) :].lstrip("0") or text[len(stem) :][-1:]
-    stem = text[: len(text) - len(digits)]
-    if not digits or len(digits) > _MOST_DIGITS:
-        return text
-    number = _stem_numbers.get(stem)
-    if number is None:
-        if len(stems) >= _MOST_STEMS:
-            return text
-        number = next(_next_stem)
-        stems[number] = stem
-        number = _stem_numbers.setdefault(stem, number)
-    return number << BITS | int(digits)
