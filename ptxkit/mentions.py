@@ -36,14 +36,14 @@ def mentioned(scope: Scope, names: set[str]) -> Mentioned:
     families, others = scope.meanings(names)
     symbols = dict.fromkeys([*families, *[symbol for symbol in others.values() if symbol is not None]])
     missing = [name for name, symbol in others.items() if symbol is None and not is_predefined(name)]
-    names_alike = list(zip(without_numbers(" ".join(others)).split(" "), others, strict=True)) if others else []
+    by_text = list(zip(without_numbers(" ".join(others)).split(" "), others, strict=True)) if others else []
     meanings: dict[str, set[Symbol | str]] = {}
-    for text, name in names_alike:
+    for text, name in by_text:
         meanings.setdefault(text, set()).add(others[name] or name)
     for family in families:
         meanings.setdefault(without_numbers(f"{family.name}0"), set()).add(family)
     apart = {text: several for text, several in meanings.items() if len(several) > 1}
-    names_apart = frozenset([name for text, name in names_alike if text in apart])
+    names_apart = frozenset([name for text, name in by_text if text in apart])
     return Mentioned(list(symbols), missing, apart, names_apart)
 
 

@@ -110,7 +110,7 @@ class Names:
     _sketches: dict[Scope, Sketch] = attrs.field(factory=dict, repr=False)
     _equal_scopes: dict[Hashable, Sketch] = attrs.field(factory=dict, repr=False)
     """The same by all that they depend on."""
-    _alike: dict[Hashable, int] = attrs.field(factory=dict, repr=False)
+    _declarations: dict[Hashable, int] = attrs.field(factory=dict, repr=False)
     """The numbers of symbols, and of the declarations that some have in common."""
     _keys: Keys = attrs.field(factory=Keys, repr=False)
     _shapers: dict[Scope, Shaper] = attrs.field(factory=dict, repr=False)
@@ -144,7 +144,7 @@ class Names:
         if scope.ranges:
             # mostly the body of a function, which is hardly ever that of another
             return Sketch(self.shaper(scope), codes, mentioned)
-        declared = map(self._declared_alike, mentioned.symbols)
+        declared = map(self._declaration_number, mentioned.symbols)
         spelled = [name for code in codes for name in code.spelled(mentioned.names_apart)] if mentioned.apart else ()
         texts = [text for code in codes for text in code.texts]
         key = (len(texts), *texts, *spelled, *declared, *mentioned.missing)
@@ -153,13 +153,13 @@ class Names:
             found = self._equal_scopes[key] = Sketch(self.shaper(scope), codes, mentioned)
         return found
 
-    def _declared_alike(self, symbol: Symbol) -> int:
+    def _declaration_number(self, symbol: Symbol) -> int:
         """A number that only this symbol and those that are declared like it have."""
-        found = self._alike.get(symbol)
+        found = self._declarations.get(symbol)
         if found is None:
             own = (symbol.name, symbol.kind, symbol.space, symbol.type, symbol.vector, symbol.dimensions, symbol.align)
             key: Hashable = symbol if symbol.kind is Kind.FUNCTION else own
-            found = self._alike[symbol] = self._alike.setdefault(key, len(self._alike))
+            found = self._declarations[symbol] = self._declarations.setdefault(key, len(self._declarations))
         return found
 
     def select(self, scope: Scope, choose: Callable[[Sketch], Collection[str]]) -> Iterator[tuple[Path, Instruction, str]]:

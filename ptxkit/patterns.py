@@ -25,8 +25,8 @@ class Sketch:
         self._exact: dict[int, str] = {}
         """The keys of the instructions of mixed patterns, by their positions."""
         for block in blocks:
-            places = {pattern: number for number, pattern in enumerate(block.texts) if pattern not in self.examples}
-            self.examples.update(zip(places, block.examples(places.values()), strict=True))
+            positions = {pattern: number for number, pattern in enumerate(block.texts) if pattern not in self.examples}
+            self.examples.update(zip(positions, block.examples(positions.values()), strict=True))
         self._keys = {pattern: shaper.instruction(example) for pattern, example in self.examples.items()}
         self.by_key = {self._keys[pattern]: example for pattern, example in self.examples.items()}
         """An instruction of each key."""

@@ -46,7 +46,7 @@ def members(stem: str, count: int) -> list[str]:
 
 
 MANY_EACH = 16
-"""A family is enumerated if it has fewer than so many members for each name that is looked up."""
+"""A family is enumerated if it has at most so many members for each name that is looked up."""
 
 
 @frozen(eq=False)
@@ -89,10 +89,11 @@ class Scope:
         met: list[Symbol] = []
         for symbol in self._families() if self.ranges else ():
             count, before = symbol.count or 0, len(rest)
-            if count < MANY_EACH * before:
-                rest.difference_update(members(symbol.name, count))
-                if len(rest) < before:
-                    met.append(symbol)
+            if count > MANY_EACH * before:
+                break
+            rest.difference_update(members(symbol.name, count))
+            if len(rest) < before:
+                met.append(symbol)
         return met, {name: self.lookup(name) for name in sorted(own | rest) if not name[0].isdecimal()}
 
     def _families(self) -> list[Symbol]:
