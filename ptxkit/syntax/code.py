@@ -143,6 +143,9 @@ class Draft:
         self._operands: list[str] = []
         self._comments: dict[int, str] = {}
         self._others: list[tuple[int, Node]] = []
+        self._count = 0
+        self.last: Node | None = None
+        """The last statement, unless it is an instruction."""
 
     def extend(self, patterns: Sequence[Any], operands: Sequence[str], rows: Sequence[Sequence[str]], start: int, end: int) -> None:
         """Adds the instructions from `start` to `end` of a stretch of text. The first text of a row is what comments lead it."""
@@ -152,25 +155,25 @@ class Draft:
         self._comments.update([(before + i, rows[i][0]) for i in range(start, end) if rows[i][0]])
         self._patterns += patterns[start:end]
         self._operands.append(BETWEEN.join(operands[start:end]))
+        self._count += end - start
+        self.last = None
 
     def add(self, statement: Node) -> None:
         """Adds one statement."""
         if type(statement) is Instruction:
             self._patterns.append(single(statement))
             self._operands.append("")
+            self.last = None
         else:
-            self._others.append((len(self._patterns) + len(self._others), statement))
-
-    @property
-    def last(self) -> Node | None:
-        """The last statement, unless it is an instruction."""
-        if self._others and self._others[-1][0] == len(self._patterns) + len(self._others) - 1:
-            return self._others[-1][1]
-        return None
+            self._others.append((self._count, statement))
+            self.last = statement
+        self._count += 1
 
     def remove_last(self) -> None:
         """Removes the last statement, which is no instruction."""
         self._others.pop()
+        self._count -= 1
+        self.last = None
 
     def replace_last(self, statement: Node) -> None:
         """Replaces the last statement, which is no instruction."""
