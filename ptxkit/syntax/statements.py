@@ -411,7 +411,7 @@ class Block(Container):
 
     @property
     def leadings(self) -> set[str]:
-        """What leads the statements."""
+        """What leads the statements, maybe in pieces."""
         return self._children.leadings if isinstance(self._children, Deferred) else {child.leading for child in self._children}  # type: ignore[attr-defined]
 
     @property

@@ -205,7 +205,7 @@ class Deferred:
 
     @property
     def leadings(self) -> set[str]:
-        """What leads the statements."""
+        """What leads the statements, maybe in pieces."""
         raise NotImplementedError
 
 
