@@ -22,11 +22,13 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.memory.accesses import Access, accesses
 from ptxkit.analyses.memory.regions import Region, regions
-from ptxkit.analyses.protocols.async_copy.copies import BULK, COPY, SHARED
+from ptxkit.analyses.protocols.async_copy.copies import SHARED
+from ptxkit.analyses.protocols.async_copy.kinds import BULK, COPY
 from ptxkit.analyses.protocols.wgmma.register_fences import QUEUE
 from ptxkit.analyses.symbolic.terms import Term, walk
 from ptxkit.analyses.symex.async_groups import Operation
-from ptxkit.analyses.symex.async_queue import Coverage, Moment, Observer, explore
+from ptxkit.analyses.symex.async_queue import Coverage, explore
+from ptxkit.analyses.symex.moments import Moment, Observer
 from ptxkit.isa.binding import Bound
 
 MOST_STEPS = 5_000

@@ -30,7 +30,7 @@ def of_each_family(
     """One kernel of each family, with its file: the first that suits, files and kernels in the order of hashes of their names. Only files
     that contain one of the words are parsed."""
     encoded = [word.encode() for word in words]
-    for _, members in groupby(sorted(paths, key=lambda path: (family(path), _rank(path.name))), key=family):
+    for _, members in groupby(sorted(paths, key=lambda path: (family(path), rank(path.name))), key=family):
         found = next(_kernels((path for path in members if any(word in path.read_bytes() for word in encoded)), suits), None)
         if found is not None:
             yield found
@@ -39,10 +39,11 @@ def of_each_family(
 def _kernels(paths: Iterable[Path], suits: Callable[[Routine], bool]) -> Iterator[tuple[Path, Facts, list[Routine]]]:
     for path in paths:
         facts = Facts(module_of(path))
-        for routine in sorted(facts.routines, key=lambda one: _rank(one.name)):
+        for routine in sorted(facts.routines, key=lambda one: rank(one.name)):
             if suits(routine):
                 yield path, facts, [routine]
 
 
-def _rank(name: str) -> bytes:
+def rank(name: str) -> bytes:
+    """Place of a name in a draw."""
     return hashlib.sha256(name.encode()).digest()

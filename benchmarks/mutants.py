@@ -1,7 +1,7 @@
 """Mutation test of the protocol rules: one commit, wait, fence or barrier is deleted or weakened at a time, and the rules must see it.
 
-    python benchmarks/mutants.py [--protocol NAME] [--most N] [--sample] [--busy] [--largest BYTES] [--budget SECONDS] [--ptxas N]
-                                 [--record FILE] PATH...
+    python benchmarks/mutants.py [--protocol NAME] [--most N] [--each N] [--sample [--every N]] [--busy] [--largest BYTES]
+                                 [--budget SECONDS] [--ptxas N] [--record FILE] PATH...
 
 Each kernel of the modules under the paths that has the protocol is mutated at each of its sites, but at most N of each kind of change;
 with `--sample` one kernel of each family of files (`drawing.py`). A mutant counts as *reported* if a rule of the protocol's families, or
@@ -9,7 +9,8 @@ an execution of the kernel, gives an error or warning that it does not give of t
 severity info, that it does not tell of in the original; as *harmless* if the analysis has followed all paths and compared all addresses,
 for a launch of the shape that the kernel names, and found nothing, or if by the order of instructions alone another of its kind does what
 the deleted one did, or if executions show it (`harmless.py`); else it has *survived*, and what kept the analysis from knowing is its
-cause.
+cause. Of `mistakes` (`mistakes.py`), which need not be undefined, executions of any size tell the verdict on what is not reported:
+*harmless*, *defined* if only memory is another in the end, else *survived*.
 `--ptxas N` has ptxas assemble every Nth mutant: one that it refuses is none.
 Prints a table by change and by cause; `--record` gets a line of JSON for each mutant.
 """
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import json
 import operator
 import re
@@ -30,9 +32,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import attrs
+import mistakes
 from apart import first_met, reasons
-from drawing import module_of, of_each_family
-from harmless import is_harmless
+from drawing import module_of, of_each_family, rank
+from harmless import Effect, is_harmless, outcome
 
 from ptxkit.analyses.cfg.dataflow import solve, union
 from ptxkit.analyses.cfg.dominators import dominators
@@ -74,6 +77,8 @@ class Protocol:
     """The barriers that are deleted."""
     blind: Callable[[Routine, Routine, int], frozenset[str]] | None = None
     """What keeps silence from being a proof, of the original, the mutant, and the instruction that was changed."""
+    changes: Callable[[Routine], Iterator[tuple[int, str, str]]] | None = None
+    """Changes that are none of these; what they do is told by executions alone, and those that leave all defined are told apart."""
 
 
 def waited_barriers(routine: Routine) -> set[int]:
@@ -226,6 +231,7 @@ PROTOCOLS = {
         idle,
     ),
     "proxies": Protocol(("P", "P004"), frozenset(("bulk", "wgmma", "tcgen05")), ("proxy-fence",), None, unordered),
+    "mistakes": Protocol(("B", "C", "F", "G", "R", "S"), changes=mistakes.changes),
 }
 
 
@@ -251,6 +257,8 @@ def has_protocol(routine: Routine, protocol: Protocol) -> bool:
 
 def changes(routine: Routine, protocol: Protocol) -> Iterator[tuple[int, str, str]]:
     """Instructions of a kernel that has the protocol, with what is done to them and what stands there then."""
+    if protocol.changes is not None:
+        yield from protocol.changes(routine)
     if not has_protocol(routine, protocol):
         return
     for i, own in sorted(effects(routine).items()):
@@ -282,13 +290,21 @@ def has_mutants(routine: Routine, protocol: Protocol) -> bool:
     return any(True for _ in changes(routine, protocol))
 
 
-def mutants(facts: Facts, routine: Routine, protocol: Protocol, most: int) -> Iterator[Mutant]:
-    source = facts.module.text
+def chosen(routine: Routine, protocol: Protocol, most: int, each: int) -> Iterator[tuple[int, str, str]]:
+    """The changes that are made to a kernel: at most so many of a kind; of mistakes so many in all, drawn by hashes of their places."""
+    found = list(changes(routine, protocol))
+    if protocol.changes is not None:
+        found.sort(key=lambda one: rank(f"{routine.name} {one[0]} {one[1]}"))
     counts: Counter[str] = Counter()
-    for i, change, instead in changes(routine, protocol):
-        if counts[change] >= most:
-            continue
-        counts[change] += 1
+    for i, change, instead in found:
+        if counts[change] < most and (protocol.changes is None or counts.total() < each):
+            counts[change] += 1
+            yield i, change, instead
+
+
+def mutants(facts: Facts, routine: Routine, protocol: Protocol, most: int, each: int) -> Iterator[Mutant]:
+    source = facts.module.text
+    for i, change, instead in chosen(routine, protocol, most, each):
         children = routine.instructions[i].children
         first = facts.index.span((*routine.where(i), 0))
         last = facts.index.span((*routine.where(i), len(children) - 1))
@@ -323,6 +339,15 @@ def said(facts: Facts, families: tuple[str, ...], kernel: str) -> Said:
     return told
 
 
+BY_EFFECT = {
+    Effect.NONE: ("harmless", "executed"),
+    Effect.RESULTS: ("defined", "other results"),
+    Effect.UNDEFINED: ("survived", "undefined"),
+    Effect.UNKNOWN: ("survived", "not executed"),
+}
+"""The verdict on a mistake that no rule reports, with the cause."""
+
+
 def judge(mutant: Mutant, protocol: Protocol, original: Facts, before: Said) -> tuple[str, str]:
     """The verdict on a mutant, and the rules that report it or why none does."""
     facts = Facts(parse(mutant.text, "mutant.ptx"))
@@ -331,6 +356,8 @@ def judge(mutant: Mutant, protocol: Protocol, original: Facts, before: Said) -> 
     if bad:
         return "reported", " ".join(sorted(bad))
     old, new_ = (next(routine for routine in one.routines if routine.name == mutant.kernel) for one in (original, facts))
+    if protocol.changes is not None:
+        return BY_EFFECT[outcome(old, new_, mutant.line)]
     blind = protocol.blind(old, new_, mutant.instruction) if protocol.blind is not None else frozenset(("not known",))
     if not blind:
         return "harmless", "all paths followed"
@@ -352,10 +379,11 @@ def accepted(text: str) -> bool:
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-def drawn(files: list[Path], protocol: Protocol, is_sample: bool) -> Iterator[tuple[Path, Facts, list[Routine]]]:
-    """The files with the kernels that are mutated."""
-    if is_sample:
-        yield from of_each_family(files, protocol.queues, lambda routine: has_mutants(routine, protocol))
+def drawn(files: list[Path], protocol: Protocol, every: int) -> Iterator[tuple[Path, Facts, list[Routine]]]:
+    """The files with the kernels that are mutated: all, or one of every so many families."""
+    if every:
+        families = of_each_family(files, protocol.queues or (".entry",), lambda routine: has_mutants(routine, protocol))
+        yield from itertools.islice(families, 0, None, every)
         return
     for path in files:
         facts = Facts(module_of(path))
@@ -369,8 +397,10 @@ def main() -> int:
     arguments.add_argument("paths", nargs="+", type=Path)
     arguments.add_argument("--protocol", default="copies", choices=sorted(PROTOCOLS))
     arguments.add_argument("--most", type=int, default=6, help="mutants of each kind of change for each kernel")
+    arguments.add_argument("--each", type=int, default=4, help="mistakes in each kernel")
     arguments.add_argument("--busy", action="store_true", help="seconds of the processor instead of the clock's, for a busy computer")
     arguments.add_argument("--sample", action="store_true", help="one kernel of each family of files")
+    arguments.add_argument("--every", type=int, default=1, help="with --sample, one of this many families")
     arguments.add_argument("--largest", type=int, default=300_000, help="bytes of the largest module")
     arguments.add_argument("--budget", type=float, default=600, help="seconds")
     arguments.add_argument("--ptxas", type=int, default=0, help="have ptxas assemble every Nth mutant")
@@ -387,13 +417,13 @@ def main() -> int:
     found = [path for root in given.paths for path in (sorted(root.rglob("*.ptx")) if root.is_dir() else [root])]
     files = [path for path in found if path.stat().st_size <= given.largest]
     start = time.monotonic()
-    for path, facts, mine in drawn(files, protocol, given.sample):
+    for path, facts, mine in drawn(files, protocol, given.every if given.sample else 0):
         if time.monotonic() - start > given.budget:
             print("out of time before", path)
             break
         kernels += len(mine)
         before = {routine.name: said(facts, protocol.families, routine.name) for routine in mine}
-        for mutant in [one for routine in mine for one in mutants(facts, routine, protocol, given.most)]:
+        for mutant in [one for routine in mine for one in mutants(facts, routine, protocol, given.most, given.each)]:
             total += 1
             if given.ptxas and total % given.ptxas == 0 and not accepted(mutant.text):
                 refused += 1
@@ -422,7 +452,7 @@ def report(
     kernels: int, verdicts: Counter[tuple[str, str]], causes: Counter[tuple[str, str]], reporters: Counter[str], refused: int
 ) -> None:
     print(f"{kernels} kernels with the protocol; {sum(verdicts.values())} mutants, {refused} more that ptxas refuses")
-    kinds = ("reported", "noted", "survived", "harmless")
+    kinds = ("reported", "noted", "survived", "harmless", "defined")
     print(f"{'':52}" + "".join([f"{kind:>10}" for kind in kinds]) + f"{'reported':>10}{'with notes':>12}")
     names = sorted({change for change, _ in verdicts})
     for name in [*names, "all"]:

@@ -132,7 +132,7 @@ def _section(path: Path, section: Section, version: Version | None, target: str 
             labels.setdefault(child.name.text, at)
         elif not isinstance(child, nodes.Error | nodes.Line):
             yield Problem(
-                "bad-debug-directive", at, "this is no DWARF data", ("a section holds labels and lines of `.b8`, `.b16`, `.b32`, `.b64`",)
+                "bad-debug-directive", at, "this is not DWARF data", ("a section holds labels and lines of `.b8`, `.b16`, `.b32`, `.b64`",)
             )
 
 

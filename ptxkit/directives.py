@@ -171,7 +171,7 @@ def _options(target: Node, word: str) -> Iterator[int]:
 def _version(path: Path, text: str) -> Iterator[Problem]:
     found = re.fullmatch(r"(\d{1,9})\.(\d{1,9})", text)
     if found is None:
-        yield Problem("bad-header", path, f"`{text}` is no PTX version", ("a version is two numbers with a dot between them, as 8.5",))
+        yield Problem("bad-header", path, f"`{text}` is not a PTX version", ("a version is two numbers separated by a dot, such as 8.5",))
         return
     version = (int(found[1]), int(found[2]))
     last = LAST_MINOR.get(version[0])

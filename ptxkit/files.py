@@ -58,7 +58,7 @@ def why_not_ptx(text: str, path: str) -> str | None:
         return f"this is LLVM IR: compile it with `llc -march=nvptx64 -mcpu=sm_90 {name if suffix else 'x.ll'}`"
     if "\0" in text or sum(1 for character in text[:4096] if "\udc80" <= character <= "\udcff") > 8:
         return "binary data without PTX: give a PTX file, or a program, library or fat binary that contains PTX"
-    return None if _STATEMENT.search(text) else "this is no PTX: there is neither a directive, such as .version, nor an instruction in it"
+    return None if _STATEMENT.search(text) else "this is not PTX: it contains neither a directive, such as .version, nor an instruction"
 
 
 _UTF_16 = tuple(decode(mark) for mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
@@ -79,6 +79,10 @@ def read_any(path: str) -> str:
             if inside is not None:
                 return inside
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except FileNotFoundError:
+        raise CannotRead(f"{path}: no such file or folder") from None
+    except IsADirectoryError:
+        raise CannotRead(f"{path}: a folder, where a file is expected") from None
     except OSError as error:
         raise CannotRead(f"{path}: {error.strerror or error}") from None
     return _only(path, data) if data[:1] in BINARY else decode(data)
@@ -127,7 +131,7 @@ def _refuse_inside(path: str) -> None:
         from ptxkit import members
 
         if members.split(path) is not None:
-            raise OSError(errno.EROFS, "inside of a binary file, where nothing is written; `ptxkit extract` takes it out", path)
+            raise OSError(errno.EROFS, "inside a binary file, which cannot be written to; `ptxkit extract` extracts it", path)
 
 
 def write(path: str, text: str) -> None:

@@ -145,7 +145,7 @@ class _Check:
             yield Problem(KIND, path, f"a list for one `{element.name}`")
             return
         if isinstance(node, String):
-            yield Problem(KIND, path, "a string is no initial value")
+            yield Problem(KIND, path, "a string is not an initial value")
             return
         symbols = [(at, name) for at, name in names_in(node) if name.text != "WARP_SZ"]
         if symbols or next(node.find(Apply), None) is not None:

@@ -50,3 +50,9 @@ def test_what_is_no_file_is_written_to(tmp_path: Path) -> None:
 
     assert read == ["text"]
     assert pipe.is_fifo()
+
+
+def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
+    for path, why in ((tmp_path / "none.ptx", "no such file or folder"), (tmp_path, "a folder, where a file is expected")):
+        with pytest.raises(files.CannotRead, match=f"{path}: {why}"):
+            files.read(str(path))

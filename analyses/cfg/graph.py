@@ -2,7 +2,7 @@
 
 A basic block is a sequence of instructions that control enters only at the top and leaves only at the bottom. A guarded branch may also
 fall through; so may `ret` and `exit`. `bra` names its target; `brx.idx` the label of a `.branchtargets` list. Labels are looked up from the
-innermost `{}` outwards; a label that is no branch target starts no block. The control flow of an opcode comes from the instruction table.
+innermost `{}` outwards; a label that no branch names starts no block. The control flow of an opcode comes from the instruction table.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Functions that consist of a single instruction, to show how it compiles.
 
 Compiler tests and intrinsic headers contain such functions. An operation that starts something appears without the instruction that
-completes it. That is no error: nothing else happens that it could affect.
+completes it. That is not an error: nothing else happens that it could affect.
 """
 
 from __future__ import annotations

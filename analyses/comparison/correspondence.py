@@ -1,6 +1,6 @@
 """The correspondence of instructions, registers and labels between two functions.
 
-Names are no evidence: a compiler that needs one more register renumbers all others. So an initial alignment pairs instructions, the pairs
+Names are not evidence: a compiler that needs one more register renumbers all others. So an initial alignment pairs instructions, the pairs
 vote on which registers correspond, and instructions are aligned again with the elected registers, until nothing improves. Three initial
 alignments are tried: by names as they are, from both ends, and by the first definition of a register.
 """

@@ -32,7 +32,7 @@ from ptxkit.analyses.dynamic.findings import (
 from ptxkit.analyses.dynamic.once import Ran
 from ptxkit.analyses.dynamic.reads import Reads
 from ptxkit.analyses.execution.contents import COUNT, ZEROS
-from ptxkit.analyses.framework.bindings import has_such
+from ptxkit.analyses.framework.bindings import has_matching
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.launches import Sizes
 from ptxkit.analyses.inputs.shapes import reached
@@ -84,6 +84,30 @@ def is_by_table(case: Case, finding: Finding) -> bool:
     return is_global_race(finding) and bool(lines_of(finding) & case.by_tables) and not _loses_updates(case, finding)
 
 
+def is_of_bits(case: Case, finding: Finding) -> bool:
+    """An unwritten word is read to set some of its bits, and stored where it was: these may be all bits that anything reads later."""
+    if finding.diagnostic.name != UNINITIALISED:
+        return False
+    lines, index = lines_of(finding), case.runs.code.index
+    return any(
+        _sets_bits(of, one.instruction, other.instruction)
+        for of in reached(case.routine)
+        for one in accesses(of)
+        if one.reads and one.address is not None and index.span(of.where(one.instruction)).line in lines
+        for other in accesses(of)
+        if other.writes and other.address == one.address
+    )
+
+
+def _sets_bits(routine: Routine, load: int, store: int) -> bool:
+    """Whether a load has no use but that its value, with some bits replaced, is stored by another instruction of the same block."""
+    numbering, block_of = ssa(routine), control_flow(routine).block_of
+    read = numbering.definitions[load]
+    users = [i for number in read for i in numbering.readers[number]]
+    masked = bool(users) and all(routine.instructions[i].opcode.text.startswith(("and.b", "bfi.b")) for i in users)
+    return masked and block_of[load] == block_of[store] and not numbering.computed_from(read).isdisjoint(numbering.uses[store])
+
+
 def is_of_a_tagged_structure(case: Case, finding: Finding) -> bool:
     """A register that nothing has written is stored as a member of a structure, of which another member is one of several constants: that
     one may say that the others hold nothing."""
@@ -126,7 +150,7 @@ def with_a_reader(case: Case, found: Findings) -> Findings:
     """Two threads store to shared memory what no thread reads: neither result matters. Asked only of a run to completion without
     asynchronous operations."""
     stores = {line for one in found if is_of_writes(one) and one.witness.get("space") == "shared" for line in lines_of(one)}
-    if not stores or case.ran.fault is not None or any(has_such(one, _is_in_flight) for one in reached(case.routine)):
+    if not stores or case.ran.fault is not None or any(has_matching(one, _is_in_flight) for one in reached(case.routine)):
         return found
     reads = Reads(stores)
     if case.again(also=(reads,)).fault is not None:
@@ -140,7 +164,7 @@ def with_an_effect(case: Case, found: Findings) -> Findings:
     single one store the result: what it has read has no effect. Asked only if threads exchange values through memory alone, and if the
     kernel stores what it computes from the value: in other threads then."""
     asked = keep(found, lambda one: is_race(one) and not is_of_writes(one) and _is_stored(case, one))
-    if not asked or case.ran.fault is not None or any(has_such(one, _exchanges) for one in reached(case.routine)):
+    if not asked or case.ran.fault is not None or any(has_matching(one, _exchanges) for one in reached(case.routine)):
         return found
     effects = Effects(frozenset().union(*map(lines_of, asked)))
     if case.again(also=(effects,)).fault is not None:

@@ -30,13 +30,13 @@ from ptxkit.analyses.inputs.shapes import (
     Shape,
     asks_ctas,
     awaited,
+    declares_block,
     distinguished,
     distinguishes_ctas,
     elements,
     fewest,
     is_for_several_ctas,
     is_hidden,
-    is_said,
     may_have_other_dimensions,
     needless_axes,
     needs,
@@ -162,7 +162,7 @@ def with_other_shapes(case: Case, found: Findings) -> Findings:
     """With other thread blocks that the kernel may have, small ones first, as they are cheaper: the host may launch any of them."""
     shape, routine = case.shape, case.routine
     has_others = may_have_other_dimensions(routine, shape.block)
-    if is_said(routine, shape.block) and not has_others:
+    if declares_block(routine, shape.block) and not has_others:
         return found
     few = [_of_a_warp(shape)] if _may_be_a_warp(routine, shape) else []
     for other in [*few, *_rows(routine, shape), *_others(routine, shape, has_others)]:
@@ -205,7 +205,7 @@ def _of_a_warp(shape: Shape) -> Shape:
 
 def _may_be_a_warp(routine: Routine, shape: Shape) -> bool:
     """Whether a block of one warp suffices for the kernel. Cooperating lanes may each have several elements of an array."""
-    if is_said(routine, shape.block) or fewest(routine) != WARP:
+    if declares_block(routine, shape.block) or fewest(routine) != WARP:
         return False
     return math.prod(shape.block) not in elements(routine) or needs(routine, "warp")
 
@@ -233,7 +233,7 @@ def without_others_that_write(case: Case, found: Findings) -> Findings:
     """With more threads: one of them may write the memory that is read before it is written. If twice as many leave an array, with as many
     as do not."""
     asked = keep(found, lambda one: one.diagnostic.name == UNINITIALISED and not is_of_own_memory(one))
-    if not asked or is_said(case.routine, case.shape.block) or _is_full(case):
+    if not asked or declares_block(case.routine, case.shape.block) or _is_full(case):
         return found
     most = _with_most_threads(case)
     return keep(found, lambda one: one not in asked or (most is not None and is_in(one, most)))
@@ -274,7 +274,7 @@ def _is_full(case: Case) -> bool:
 def with_as_many_as_counted(case: Case, found: Findings) -> Findings:
     """With as many threads as a barrier expects: the count is right for such a block, unless it would have fewer threads than the kernel
     tells apart."""
-    if is_said(case.routine, case.shape.block):
+    if declares_block(case.routine, case.shape.block):
         return found
     is_too_few = distinguished(case.routine) > max(awaited(case.routine), default=MOST_THREADS)
     return keep(found, lambda one: not _is_of_counts(one) or (is_of(one, BARRIERS) and is_too_few))

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import math
 
+import attrs
+
 from ptxkit.analyses.dynamic.findings import is_in, reads_unwritten
 from ptxkit.analyses.dynamic.once import Ran
 from ptxkit.analyses.dynamic.runs import Runs, Setting
 from ptxkit.analyses.execution.findings import OF_LAUNCH, UNKNOWN
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.launches import FEW, Sizes, is_compared
-from ptxkit.analyses.inputs.shapes import AXES, Shape, distinguished, fewest, is_said, may_have_other_dimensions, read, singled_out
+from ptxkit.analyses.inputs.shapes import (
+    AXES,
+    MOST_THREADS,
+    Shape,
+    declares_block,
+    distinguished,
+    fewest,
+    may_have_other_dimensions,
+    read,
+    singled_out,
+)
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.frozen import frozen
 
@@ -48,7 +60,7 @@ def first_valid(runs: Runs, choices: tuple[Shape, ...], sizes: Sizes, setting: S
     of_warps: Launched | None = None
     waits = False
     last: tuple[int, int] | None = None
-    said = choices[0].block if is_said(runs.routine, choices[0].block) else None
+    said = choices[0].block if declares_block(runs.routine, choices[0].block) else None
     for shape in choices[:MOST_LAUNCHES]:
         if runs.is_full:
             return None
@@ -81,7 +93,7 @@ def first_valid(runs: Runs, choices: tuple[Shape, ...], sizes: Sizes, setting: S
             return of_warps
         if not outside and not is_stuck and not is_of_warps:
             if sizes != Sizes() or not _is_hidden_by_sizes(runs, shape, setting):
-                return launched
+                return launched if len(choices) == 1 else _with_all_that_write(runs, launched, sizes, setting)
             hidden = hidden or launched
             continue
         if outside != ".global":
@@ -89,13 +101,26 @@ def first_valid(runs: Runs, choices: tuple[Shape, ...], sizes: Sizes, setting: S
             continue
         # the scalars are inconsistent, so nothing is known about this shape
         is_always_wrong = False
-        strayed, last = last, ran.strayed_to
-        if last is not None and last == strayed:
+        before, last = last, ran.far_access
+        if last is not None and last == before:
             # the same stray access with two shapes: no other shape avoids it
             return None
     if hidden is not None:
         return hidden
     return _own_fault(runs, wrong, said) if wrong and is_always_wrong else None
+
+
+def _with_all_that_write(runs: Runs, launched: Launched, sizes: Sizes, setting: Setting) -> Launched:
+    """The launch with as many threads as it takes to write the shared memory that it reads; the launch itself if the kernel specifies its
+    block, or if no larger one writes all of it."""
+    other = launched
+    while reads_unwritten(other.ran) and not declares_block(runs.routine, other.shape.block) and 2 * other.threads <= MOST_THREADS:
+        x, y, z = other.shape.block
+        shape = attrs.evolve(other.shape, block=(2 * x, y, z))
+        other = Launched(runs.within(shape, sizes, setting), shape)
+        if other.ran.outside or other.ran.fault is not None:
+            return launched
+    return launched if reads_unwritten(other.ran) else other
 
 
 def _own_fault(runs: Runs, wrong: list[Launched], said: tuple[int, int, int] | None) -> Launched | None:
@@ -119,7 +144,7 @@ def _is_part_of_all(routine: Routine, launched: Launched) -> bool:
 
 
 def _is_no_evidence(ran: Ran) -> bool:
-    """Whether the fault that ended a run is no evidence about the kernel. A branch beyond its list of targets is, if a monitor reported
+    """Whether the fault that ended a run says nothing about the kernel. A branch beyond its list of targets is, if a monitor reported
     it."""
     fault = ran.fault
     if fault is None or fault.kind == "budget" or (fault.kind == "branch" and ran.wrong):
@@ -131,7 +156,7 @@ def _is_hidden_by_sizes(runs: Runs, shape: Shape, setting: Setting) -> bool:
     """Whether a synthesized block with several dimensions leaves an array once there are more elements. With few elements, a comparison
     may hide that this is not a block for the kernel."""
     x, y, z = shape.block
-    if y * z == 1 or x == 1 or is_said(runs.routine, shape.block) or not is_compared(runs.routine):
+    if y * z == 1 or x == 1 or declares_block(runs.routine, shape.block) or not is_compared(runs.routine):
         return False
     return runs.within(shape, CONTRAST, setting).outside == ".shared"
 

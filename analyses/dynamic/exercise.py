@@ -18,7 +18,7 @@ from ptxkit.analyses.dynamic.judging import Found, judged
 from ptxkit.analyses.dynamic.once import Ran, is_ordered
 from ptxkit.analyses.dynamic.runs import USUAL, Runs, Setting
 from ptxkit.analyses.execution.contents import NOISE, ZEROS
-from ptxkit.analyses.framework.bindings import has_such, such
+from ptxkit.analyses.framework.bindings import has_matching, matching
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.fitting import is_guessed
@@ -212,9 +212,9 @@ def _decide(routine: Routine, ran: Ran, holds: Callable[[Bound], bool]) -> bool:
     branches = {site.path for site in ran.depends if isinstance(site.bound, Bound) and site.bound.form.mnemonic == "bra"}
     for of in reached(routine) if branches else ():
         block_of, depends_on = control_flow(of).block_of, dominators(of).depends_on
-        blocks = {block_of[i] for i, _ in such(of, lambda bound: holds(bound) or bound.form.mnemonic == "call")}
+        blocks = {block_of[i] for i, _ in matching(of, lambda bound: holds(bound) or bound.form.mnemonic == "call")}
         deciding = closure({branch for block in blocks for branch in depends_on(block)}, depends_on)
-        if any(block_of[i] in deciding for i, _ in such(of, lambda bound: bound.form.mnemonic == "bra") if of.where(i) in branches):
+        if any(block_of[i] in deciding for i, _ in matching(of, lambda bound: bound.form.mnemonic == "bra") if of.where(i) in branches):
             return True
     return False
 
@@ -252,7 +252,7 @@ def _is_shared(bound: Bound) -> bool:
 
 def _has_arrays_of_its_own(routine: Routine) -> bool:
     """Whether threads store to local memory, which they may leave unwritten on some paths."""
-    return any(has_such(one, lambda bound: bound.form.mnemonic == "st" and bound.has(".local")) for one in reached(routine))
+    return any(has_matching(one, lambda bound: bound.form.mnemonic == "st" and bound.has(".local")) for one in reached(routine))
 
 
 def _is_settled(found: tuple[Found, ...]) -> bool:
@@ -278,7 +278,7 @@ def hands_over(routine: Routine) -> bool:
     def holds(bound: Bound) -> bool:
         return is_ordered(bound) and not bound.barrier
 
-    return any(_is_read(one, i) for one in reached(routine) for i, _ in such(one, holds))
+    return any(_is_read(one, i) for one in reached(routine) for i, _ in matching(one, holds))
 
 
 def _is_read(routine: Routine, i: int) -> bool:
@@ -289,12 +289,12 @@ def _is_read(routine: Routine, i: int) -> bool:
 
 def elects(routine: Routine) -> bool:
     """Whether the kernel elects a lane of a warp. The ISA does not say which one (9.7.14.14)."""
-    return any(has_such(one, lambda bound: bound.form.mnemonic == "elect") for one in reached(routine))
+    return any(has_matching(one, lambda bound: bound.form.mnemonic == "elect") for one in reached(routine))
 
 
 def allocates(routine: Routine) -> bool:
     """Whether the kernel allocates tensor memory."""
-    return any(has_such(one, lambda bound: "alloc" in bound.effects) for one in reached(routine))
+    return any(has_matching(one, lambda bound: "alloc" in bound.effects) for one in reached(routine))
 
 
 def has_rounds(routine: Routine) -> bool:
@@ -305,4 +305,4 @@ def has_rounds(routine: Routine) -> bool:
         return bool(arrives or bound.asynchronous or bound.completes or any(memory.is_async for memory in bound.memory))
 
     counts = any(slot.role is Role.COUNT for one in parameters(routine) for slot in one.slots)
-    return counts and any(has_such(one, holds) for one in reached(routine))
+    return counts and any(has_matching(one, holds) for one in reached(routine))

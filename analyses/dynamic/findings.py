@@ -8,7 +8,7 @@ from typing import Any
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.dynamic.once import Ran, Seen
-from ptxkit.analyses.framework.bindings import such
+from ptxkit.analyses.framework.bindings import matching
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.shapes import reached
 from ptxkit.analyses.uniformity.levels import Level
@@ -121,7 +121,7 @@ def exits_early(finding: Finding, routine: Routine, ran: Ran) -> bool:
     return "exited" in finding.witness and not any(
         uniformity(of).branch(branch).level < Level.CTA and not _leads_to_exit(of, branch)
         for of in reached(routine)
-        for i, _ in such(of, lambda bound: bool(bound.barrier))
+        for i, _ in matching(of, lambda bound: bool(bound.barrier))
         if ran.code.index.span(of.where(i)).line == finding.diagnostic.span.line
         for branch in dominators(of).decided_by(control_flow(of).block_of[i], staying=True)
     )

@@ -15,6 +15,7 @@ from ptxkit.analyses.dynamic.by_contents import (
     is_by_table,
     is_compared_and_swapped,
     is_of_a_tagged_structure,
+    is_of_bits,
     is_of_contents,
     is_of_exited_threads,
     with_a_reader,
@@ -52,7 +53,7 @@ from ptxkit.analyses.dynamic.runs import Runs, Setting
 from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.launches import Sizes
-from ptxkit.analyses.inputs.shapes import is_said
+from ptxkit.analyses.inputs.shapes import declares_block
 from ptxkit.frozen import frozen
 from ptxkit.machine.findings import Finding
 
@@ -68,6 +69,7 @@ COUNTS = "the kernel does not say how many threads a CTA has: it may be as many 
 CHECKED = "the compare-and-swap that follows fails if another thread has changed the word"
 TABLES = "its address comes from synthesized memory contents: the host may give each thread its own elements"
 TAGGED = "another member of the structure may say that this one holds nothing"
+BITS = "the word is read to set some of its bits: nothing else may read the others"
 UNREAD = "no thread reads the stored value"
 NO_EFFECT = "the threads that read write no memory: what they read has no effect"
 OTHER_CONTENTS = "not shown with all synthesized contents of memory"
@@ -101,6 +103,7 @@ OF_THE_REST: tuple[Doubt, ...] = (
     (unless(is_compared_and_swapped), CHECKED),
     (unless(is_by_table), TABLES),
     (unless(is_of_a_tagged_structure), TAGGED),
+    (unless(is_of_bits), BITS),
     (with_a_reader, UNREAD),
     (with_an_effect, NO_EFFECT),
     (with_other_contents, OTHER_CONTENTS),
@@ -206,7 +209,7 @@ def _lack_of_threads(runs: Runs, ran: Ran, finding: Finding) -> str:
     """Why a race may be due to a lack of threads: the run reads shared memory that no thread has written, with a block that the kernel does
     not specify. A block of the host may have the threads that write it, and others elsewhere."""
     block = ran.example.block
-    if not is_race(finding) or is_said(runs.routine, block):
+    if not is_race(finding) or declares_block(runs.routine, block):
         return ""
     unwritten = [one for one in ran.wrong if one.diagnostic.name == UNINITIALISED and one.witness.get("space") == "shared"]
     return LACKS_THREADS if any(not may_be_whole(runs.routine, one, block) for one in unwritten) else ""

@@ -10,8 +10,8 @@ import attrs
 from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.execution.dependence import dependent
 from ptxkit.analyses.execution.findings import fault_space, of_fault
+from ptxkit.analyses.execution.leaving import BY_DESCRIPTOR, far_access
 from ptxkit.analyses.execution.observing import Observer
-from ptxkit.analyses.execution.straying import BY_DESCRIPTOR, strayed_to
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.diagnostics import Severity
 from ptxkit.frozen import frozen
@@ -125,12 +125,12 @@ class Ran:
         fault = self.fault
         if fault is None or any(one.diagnostic.name == WRONG_SPACE[1] for one in self.findings):
             return ""
-        return fault_space(fault) if fault.kind == "address" and " outside of " in fault.reason else ""
+        return fault_space(fault) if fault.why == "outside" else ""
 
     @property
-    def strayed_to(self) -> tuple[int, int] | None:
+    def far_access(self) -> tuple[int, int] | None:
         """Line and address of an access that left global memory and lies near no synthesized array; None if there is none."""
-        return strayed_to(self.fault, self.observer.made)
+        return far_access(self.fault, self.observer.made)
 
     @property
     def depends(self) -> tuple[Any, ...]:
@@ -228,6 +228,7 @@ def once(
                 block=one.block,
                 cluster=one.cluster,
                 shared=one.shared,
+                cooperative=one.cooperative,
                 schedule=schedule,
                 budget=budget,
                 monitors=(observer, *monitors, *also),

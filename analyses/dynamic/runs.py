@@ -10,7 +10,7 @@ import attrs
 
 from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, once
 from ptxkit.analyses.execution.contents import COUNT, ZEROS, Contents
-from ptxkit.analyses.execution.straying import Made, leaves_by_descriptor, would_be_inside
+from ptxkit.analyses.execution.leaving import Made, leaves_by_descriptor, would_be_inside
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.cost import least_operations, most_operations
 from ptxkit.analyses.inputs.example import Example

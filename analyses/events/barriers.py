@@ -7,7 +7,7 @@ barrier has none.
 from __future__ import annotations
 
 from ptxkit.analyses.cfg.graph import control_flow
-from ptxkit.analyses.framework.bindings import such
+from ptxkit.analyses.framework.bindings import matching
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
@@ -69,7 +69,7 @@ def barriers(routine: Routine) -> Barriers:
     flow = control_flow(routine)
     cta: list[BarrierUse] = []
     cluster: list[BarrierUse] = []
-    for i, bound in such(routine, lambda bound: bound.barrier):
+    for i, bound in matching(routine, lambda bound: bound.barrier):
         if flow.block_of[i] not in flow.reachable:
             continue
         name = bound.barrier[0].operand

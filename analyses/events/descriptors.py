@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.reachability import closure
-from ptxkit.analyses.framework.bindings import bindings, such
+from ptxkit.analyses.framework.bindings import bindings, matching
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.symbolic.environment import rebuilt, settler
 from ptxkit.analyses.symbolic.evaluate import number_of
-from ptxkit.analyses.symbolic.terms import Term, Terms, inside, walk
+from ptxkit.analyses.symbolic.terms import Term, Terms, walk
 from ptxkit.analyses.symbolic.values import Values, values
 from ptxkit.analyses.uniformity.broadcasts import HandedOut, handed_out
 from ptxkit.frozen import frozen
@@ -172,7 +172,7 @@ def _line_count(routine: Routine, i: int, bound: Bound, operand: str) -> tuple[i
 def _operands(routine: Routine) -> Iterator[tuple[int, Memory, Term]]:
     known = values(routine)
     flow = control_flow(routine)
-    for i, bound in such(routine, lambda bound: any(memory.proxy == ASYNC for memory in bound.memory)):
+    for i, bound in matching(routine, lambda bound: any(memory.proxy == ASYNC for memory in bound.memory)):
         if flow.block_of[i] not in flow.reachable:
             continue
         for memory in bound.memory:
@@ -211,7 +211,7 @@ def warp_value(routine: Routine, term: Term) -> Term:
             stack.pop()
             continue
         source = _source(sources, at)
-        needed = [source] if source is not None else [] if at.is_leaf or at.operator == "join" else inside(at)
+        needed = [source] if source is not None else [] if at.is_leaf or at.operator == "join" else list(at.inner)
         missing = [inner for inner in needed if inner not in done]
         if missing:
             stack += missing

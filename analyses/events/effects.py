@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 
-from ptxkit.analyses.framework.bindings import such
+from ptxkit.analyses.framework.bindings import matching
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
@@ -68,7 +68,7 @@ class Sync:
 @fact
 def effects(routine: Routine) -> dict[int, tuple[Effect, ...]]:
     """By instruction, its effects on queues; instructions without effects are omitted."""
-    own = such(routine, lambda bound: bound.asynchronous)
+    own = matching(routine, lambda bound: bound.asynchronous)
     return {i: tuple([_effect(routine, i, bound, word) for word in bound.asynchronous]) for i, bound in own}
 
 
@@ -87,7 +87,7 @@ def _effect(routine: Routine, i: int, bound: Bound, word: Async) -> Effect:
 @fact
 def syncs(routine: Routine) -> dict[int, Sync]:
     """By instruction, the barrier at which it arrives or waits; an mbarrier's initialization, for example, does neither."""
-    return {i: sync for i, bound in such(routine, lambda bound: bound.barrier) if (sync := _sync(bound)) is not None}
+    return {i: sync for i, bound in matching(routine, lambda bound: bound.barrier) if (sync := _sync(bound)) is not None}
 
 
 def _sync(bound: Bound) -> Sync | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 
 from ptxkit.analyses.cfg.graph import control_flow
-from ptxkit.analyses.framework.bindings import bindings, such
+from ptxkit.analyses.framework.bindings import bindings, matching
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.memory.accesses import accesses_of, locate
 from ptxkit.analyses.memory.address import Address, Root, may_overlap
@@ -198,7 +198,7 @@ def uses(routine: Routine) -> tuple[Use, ...]:
     """The reachable waits and arrivals at mbarriers, in document order."""
     flow = control_flow(routine)
     found = []
-    for i, bound in such(routine, lambda bound: bound.barrier or bound.completes):
+    for i, bound in matching(routine, lambda bound: bound.barrier or bound.completes):
         if flow.block_of[i] not in flow.reachable:
             continue
         named = [(word.action == "arrive", word.operand) for word in bound.barrier if word.action in ("arrive", "wait")]

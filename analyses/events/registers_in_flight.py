@@ -16,7 +16,7 @@ from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.reachability import closure, nearest_first, shortest_path
 from ptxkit.analyses.events.effects import Action, Effect, effects
-from ptxkit.analyses.framework.bindings import bindings, such
+from ptxkit.analyses.framework.bindings import bindings, matching
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.numbers.bits import bits, mask_of
 from ptxkit.analyses.registers.registers import registers
@@ -170,7 +170,7 @@ def _operation(routine: Routine, i: int) -> tuple[tuple[int, ...], tuple[int, ..
 def _copies(routine: Routine, in_flight: set[int]) -> set[int]:
     """The plain copies to and from registers in use, transitively: the registers at the other end of each copy are added."""
     named = registers(routine)
-    plain = {i for i, _ in such(routine, _is_copy) if len(named.writes[i]) == 1 and len(named.reads[i]) == 1 and i not in named.weak}
+    plain = {i for i, _ in matching(routine, _is_copy) if len(named.writes[i]) == 1 and len(named.reads[i]) == 1 and i not in named.weak}
     ends: dict[int, list[int]] = {}
     for i in plain:
         ends.setdefault(named.reads[i][0], []).append(i)

@@ -12,7 +12,7 @@ from ptxkit.analyses.cfg.graph import Callees, Via, callees, calls, control_flow
 from ptxkit.analyses.cfg.loops import loops
 from ptxkit.analyses.cfg.reachability import nearest_first
 from ptxkit.analyses.events.barriers import term_of
-from ptxkit.analyses.framework.bindings import bindings, such
+from ptxkit.analyses.framework.bindings import bindings, matching
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.memory.accesses import accesses_of
 from ptxkit.analyses.numbers.bits import bits
@@ -87,7 +87,7 @@ def steps(routine: Routine) -> dict[int, tuple[Step, ...]]:
     found: dict[int, list[Step]] = {}
     blocks = control_flow(routine)
     spinning = spins(routine)
-    for i, bound in such(routine, _is_step):
+    for i, bound in matching(routine, _is_step):
         if blocks.block_of[i] not in blocks.reachable:
             continue
         if bound.barrier or bound.completes:
@@ -173,7 +173,7 @@ def _of_completion(routine: Routine, i: int, bound: Bound) -> list[Step]:
 def spins(routine: Routine) -> frozenset[int]:
     """The mbarrier waits that are repeated until they succeed, with no observable effect in between."""
     flow = control_flow(routine)
-    waits = [i for i, _ in such(routine, _is_mbarrier_wait) if flow.block_of[i] in flow.reachable]
+    waits = [i for i, _ in matching(routine, _is_mbarrier_wait) if flow.block_of[i] in flow.reachable]
     return frozenset([i for i in waits if _has_idle_loop(routine, i) or _comes_back(routine, i)])
 
 

@@ -16,11 +16,12 @@ from ptxkit.analyses.execution.contents import COUNT, NOISE, RANDOM, SHUFFLED, S
 from ptxkit.analyses.execution.dependence import dependent, executed, unexecuted
 from ptxkit.analyses.execution.findings import OF_LAUNCH, OUTSIDE, UNKNOWN, cause_of, fault_space, is_explained, of_fault
 from ptxkit.analyses.execution.launch import MOST_ROOM, Launch
+from ptxkit.analyses.execution.leaving import leaves_by_descriptor
 from ptxkit.analyses.execution.observing import Observer
+from ptxkit.analyses.execution.representatives import APART, Classes, divided
 from ptxkit.analyses.execution.result import Attempt, Ran
 from ptxkit.analyses.execution.running import once
-from ptxkit.analyses.execution.standing import APART, Classes, divided
-from ptxkit.analyses.execution.straying import leaves_by_descriptor
+from ptxkit.analyses.execution.sides import Reached, Side
 from ptxkit.analyses.execution.synchronizing import cleared
 from ptxkit.diagnostics import Severity
 
@@ -110,6 +111,8 @@ class Runner:
         self.unfit: dict[str, None] = {}
         self.seen: set[int] = set()
         """The instructions executed with these scalars, by `id`."""
+        self.sides: set[Side] = set()
+        """The sides of branches taken with these scalars."""
         self.first_lines = False
         """Whether only the first rows of matrices are read through descriptors."""
         self.layouts: dict[tuple[Any, ...], Finding] = {}
@@ -139,12 +142,14 @@ class Runner:
             self._leave_out("runs under other schedules or with other contents, for which there was no time")
         program = self.observer.program
         unseen = unexecuted(program, self.seen, self.closed) if program is not None else {}
+        reached: set[Reached] = set(self.sides)
+        reached |= executed(program, self.seen) if program is not None else set()
         known = dict(self.first), self.observer, self.depends, self.instructions, unseen, dict(self.not_covered)
-        return Attempt(tuple(self.runs), *known, self.is_cut, self.starts)
+        return Attempt(tuple(self.runs), *known, self.is_cut, self.starts, frozenset(reached))
 
-    def reached(self, numbers: Numbers, contents: Contents = COUNT) -> set[Path]:
-        """The instructions that are executed with these scalars and contents, found by a run without monitors; none if the run faults. If
-        there is no time for all CTAs, those of the first ones."""
+    def reached(self, numbers: Numbers, contents: Contents = COUNT) -> set[Reached]:
+        """The instructions that are executed and the sides of branches that are taken with these scalars and contents, found by a run
+        without monitors; none if the run faults. If there is no time for all CTAs, those of the first ones."""
         from ptxkit.machine import Budget
 
         self.code.reset()
@@ -154,7 +159,7 @@ class Runner:
         if one.fault is not None and (one.fault.kind != "budget" or not one.observer.completed):
             return set()
         self.most_operations = max(LEAST_OPERATIONS, LONGER * one.observer.operations)
-        return executed(one.observer.program, one.observer.seen)
+        return executed(one.observer.program, one.observer.seen) | one.sides
 
     @property
     def left(self) -> float:
@@ -193,14 +198,14 @@ class Runner:
         """Performs the first run, and those that may show something else."""
         if self.runs:
             self.code.reset()
-        self.runs, self.first, self.not_covered, self.skipped, self.seen = [], {}, {}, 0, set()
+        self.runs, self.first, self.not_covered, self.skipped, self.seen, self.sides = [], {}, {}, 0, set(), set()
         self.is_cut = False
         self._once(self.schedules[0], self.contents[0])
         if not self._is_known or self._is_too_small(self.runs[0].fault):
             return
         if self._clears():
             self.code.reset()
-            self.runs, self.first, self.not_covered, self.seen = [], {}, {}, set()
+            self.runs, self.first, self.not_covered, self.seen, self.sides = [], {}, {}, set(), set()
             self._once(self.schedules[0], self.contents[0])
         for n, schedule in enumerate(self._other_schedules if self.runs[0].fault is None else ()):
             self._again(schedule, self.contents[0], is_needed=n == 0)
@@ -262,11 +267,11 @@ class Runner:
         return self._leaves_memory(fault) and self.launch.can_grow
 
     def _leaves_memory(self, fault: Fault | None) -> bool:
-        if fault is None or fault.kind != "address" or fault_space(fault) != ".global":
+        if fault is None or fault.access is None or fault_space(fault) != ".global":
             return False
-        access = fault.stop.access if fault.stop is not None else None
-        if access is None or not self.made:
+        if not self.made:
             return True
+        access = fault.access
         # consider only allocations that start before the address and could grow up to it
         at = int(np.ravel(access.at)[0]) if access.mask is None else int(np.broadcast_to(access.at, len(access.mask))[access.mask][0])
         self.ahead = frozenset([start - at for start, _ in self.made if start > at])
@@ -277,8 +282,7 @@ class Runner:
         """Whether a run ended at an access beyond shared memory, and there could be more dynamic shared memory."""
         if not self.launch.is_shared_made_up or self.launch.shared >= self._most_shared:
             return False
-        faults = [run.fault for run in self.runs if run.fault is not None and run.fault.kind == "address"]
-        return any(fault_space(fault) == ".shared" for fault in faults)
+        return any(run.fault is not None and fault_space(run.fault) == ".shared" for run in self.runs)
 
     @property
     def _most_shared(self) -> int:
@@ -376,10 +380,10 @@ class Runner:
             observer, fault = self._run(schedule, contents, classes, most_ctas)
             if fault is None or fault.kind != APART:
                 return
-            assert classes is not None and observer.standing is not None
+            assert classes is not None and observer.representatives is not None
             # where CTAs deviate by their data, many restarts would end with all of them watched
             ctas = math.prod(self.launch.grid)
-            classes = divided(classes, observer.standing.apart, ctas) if is_usual or attempt < MOST_RESTARTS else None
+            classes = divided(classes, observer.representatives.apart, ctas) if is_usual or attempt < MOST_RESTARTS else None
             if is_usual:
                 self.classes = classes
 
@@ -413,6 +417,7 @@ class Runner:
             causes.add(cause_of(finding))
             self._note(finding, schedule, contents)
         self.seen |= one.observer.seen
+        self.sides |= one.sides
         self.runs.append(Ran(schedule, contents, one.seconds, fault, frozenset(causes), one.result))
         if not self.runs[1:]:
             self.observer, self.instructions, self.starts = one.observer, one.instructions, one.starts

@@ -17,6 +17,7 @@ from ptxkit.analyses.execution.launch import WORD, Launch, MadeUp
 from ptxkit.analyses.execution.literals import compared, literals
 from ptxkit.analyses.execution.reach import unreachable
 from ptxkit.analyses.execution.result import Attempt, Executed, shown
+from ptxkit.analyses.execution.sides import Reached, Side, untaken
 from ptxkit.analyses.execution.synchronizing import cleared, uncleared
 from ptxkit.analyses.framework.bindings import specials
 from ptxkit.analyses.framework.routine import routines
@@ -30,6 +31,8 @@ SCHEDULES: tuple[str | int, ...] = ("lockstep", "early", 1, 2)
 """Schedules to try if the schedule may matter; the first is always used."""
 MOST_LOOKS = 200
 """Maximum number of scalar choices that are tried to reach unexecuted instructions."""
+FEW_LOOKS = 50
+"""The same for sides of branches, beside which everything has been executed."""
 MOST_FLAGS, FEW_FLAGS, FIRST_SEED = 24, 6, 10
 """Maximum number of contents that are tried to reach unexecuted instructions, in a full and in a short search, and the first random
 seed."""
@@ -87,10 +90,12 @@ class _Search:
         """See `Executed.not_together`."""
         self.unreached: tuple[Path, ...] = ()
         """See `Executed.unreached`."""
+        self.untaken: tuple[Path, ...] = ()
+        """See `Executed.untaken`."""
 
     def run(self) -> Executed:
         attempts: list[Attempt] = []
-        unseen: set[Path] | None = None
+        unseen: set[Reached] | None = None
         contrasts = 0
         for numbers in self.runner.launch.numbers if self.runner.launch.has_numbers else (Numbers(),):
             last = attempts[-1].runs[0] if attempts else None
@@ -111,7 +116,7 @@ class _Search:
                 if unseen is not None and len(attempts) > (1 if unseen else MOST_ATTEMPTS):
                     break
                 continue
-            left: set[Path] = set(one.unseen) if self._decides(one) else set()
+            left: set[Reached] = set(one.unseen) if self._decides(one) else set()
             unseen = left if unseen is None else unseen & left
             contrasts += 1
             if unseen and contrasts == 1 and self.runner.left < PATIENCE * self.runner.budget:
@@ -126,25 +131,43 @@ class _Search:
             attempts += self._led_by_contents(attempts)
         if unseen:
             self._search(attempts, unseen)
+        self._take_sides(attempts)
         completed = [one for one in attempts if not self._is_of_numbers(one)]
         good = [one for one in completed if not self._is_doubtful(one)]
         if good and len(good) < len(completed):
             wrong = list(dict.fromkeys([one.runs[0].contents.numbers for one in completed if one not in good]))
             self.not_together = tuple(wrong)
         completed = good or completed
-        left = set(unseen or ()) if self.runner.launch.has_numbers else set()
+        by_numbers = unseen if unseen is not None and self.runner.launch.has_numbers else ()
+        closed = {one for one in by_numbers if not isinstance(one, Side)}
         other, held = self._with_other_states(completed)
         # if nothing else reaches an instruction, report what the possibly inconsistent attempts show
-        besides = [one for one in attempts if left and one not in completed]
-        return self._executed(completed or attempts[:1], left, [*([other] if other is not None else []), *besides], held)
+        besides = [one for one in attempts if closed and one not in completed]
+        return self._executed(completed or attempts[:1], closed, [*([other] if other is not None else []), *besides], held)
 
-    def _search(self, attempts: list[Attempt], unseen: set[Path]) -> None:
+    def _search(self, attempts: list[Attempt], unseen: set[Reached]) -> None:
         """Adds attempts that execute instructions in `unseen`, and takes these out."""
         for search in (self._searched, self._searched_contents):
-            for one in search(tuple(attempts), unseen):
-                attempts.append(one)
-                if self._is_good(one):
-                    unseen &= set(one.unseen)
+            self._add(attempts, unseen, search(tuple(attempts), unseen))
+
+    def _add(self, attempts: list[Attempt], unseen: set[Reached], found: Iterator[Attempt]) -> None:
+        """Adds attempts, and takes what they reach out of `unseen`."""
+        for one in found:
+            attempts.append(one)
+            if self._is_good(one):
+                unseen -= one.reached
+
+    def _take_sides(self, attempts: list[Attempt]) -> None:
+        """Adds attempts that take sides of branches which no other attempt took, where synthesized scalars decide. Keeps the branches of
+        which some side remains."""
+        good = [one for one in attempts if self._is_good(one)]
+        if not good or not self.runner.launch.has_numbers:
+            return
+        taken = {side for one in good for side in one.reached if isinstance(side, Side)}
+        deciding = {site.path for one in good for site in self._numbered(one)}
+        left: set[Reached] = {side for side in untaken(taken) if side.branch in deciding}
+        self._add(attempts, left, self._searched(good, left, FEW_LOOKS))
+        self.untaken = tuple(sorted({side.branch for side in left if isinstance(side, Side)}))
 
     def _with_other_states(self, attempts: Sequence[Attempt]) -> tuple[Attempt | None, set[Path]]:
         """Repeats the best attempt with other values in variables of the module, if these decide which instructions execute. Returns the
@@ -167,13 +190,14 @@ class _Search:
         left &= set(one.unseen)
         return attrs.evolve(one, states=tuple([state.name for state in self.runner.launch.states])), left
 
-    def _searched(self, attempts: Sequence[Attempt], unseen: Set[Path]) -> Iterator[Attempt]:
-        """Yields attempts with scalars that execute instructions which no other attempt reached.
+    def _searched(self, attempts: Sequence[Attempt], unseen: Set[Reached], looks: int = MOST_LOOKS) -> Iterator[Attempt]:
+        """Yields attempts with scalars that execute instructions or take sides of branches which no other attempt reached, after at most
+        so many `looks` at other scalars.
 
         A hill climb: starting from scalars that reached something new, change one scalar at a time. Runs without monitors show what each
         choice reaches.
         """
-        known: set[Path] = set()
+        known: set[Reached] = set()
         tried: set[Numbers] = set()
         starts = {one.runs[0].contents.numbers: 0 for one in attempts if self._is_good(one)}
         wrong = 0
@@ -183,11 +207,11 @@ class _Search:
             for numbers in (
                 start,
                 *self.runner.launch.others(start),
-                *(self.runner.launch.numbers if len(tried) < MOST_LOOKS // 4 else ()),
+                *(self.runner.launch.numbers if len(tried) < looks // 4 else ()),
             ):
                 if numbers in tried:
                     continue
-                if len(tried) >= MOST_LOOKS or wrong >= MOST_WRONG or self.runner.left < LOOKING * self.runner.budget or not unseen:
+                if len(tried) >= looks or wrong >= MOST_WRONG or self.runner.left < LOOKING * self.runner.budget or not unseen:
                     return
                 tried.add(numbers)
                 seen = self.runner.reached(numbers)
@@ -232,7 +256,7 @@ class _Search:
             yield runner.attempt(best.runs[0].contents.numbers)
             runner.launch, runner.clears = given, True
 
-    def _searched_contents(self, attempts: Sequence[Attempt], unseen: Set[Path], most: int = MOST_FLAGS) -> Iterator[Attempt]:
+    def _searched_contents(self, attempts: Sequence[Attempt], unseen: Set[Reached], most: int = MOST_FLAGS) -> Iterator[Attempt]:
         """Yields attempts with other contents that execute instructions which no other attempt reached: a number of the kernel's text in
         one array, flags, or real numbers."""
         start = next((one for one in attempts if self._is_good(one) and one.depends), None)
@@ -251,7 +275,7 @@ class _Search:
         fault = one.runs[0].fault
         if fault is None or fault.kind not in OF_NUMBERS:
             return False
-        is_of_a_variable = fault.kind == "address" and fault_space(fault) in (".shared", ".local")
+        is_of_a_variable = fault_space(fault) in (".shared", ".local")
         return not (is_of_a_variable and one.first and not one.depends) or self._is_doubtful(one)
 
     def _is_good(self, one: Attempt) -> bool:
@@ -270,16 +294,19 @@ class _Search:
         program = one.observer.program
         if not wrong or program is None or not self.runner.launch.has_numbers:
             return False
-        sites = dependent(program, readers(program, self._numbers(program)))
+        sites = self._numbered(one)
         return any(is_about(self.runner.code, finding, sites) for finding in wrong)
+
+    def _numbered(self, one: Attempt) -> tuple[Any, ...]:
+        """The instructions for which synthesized scalars decide whether they execute, or which address they access."""
+        program = one.observer.program
+        return dependent(program, readers(program, self._numbers(program))) if program is not None else ()
 
     def _decides(self, one: Attempt) -> bool:
         """Whether control flow depends on synthesized scalars. If not, other scalars reach nothing new."""
-        program = one.observer.program
-        if program is None:
+        if one.observer.program is None:
             return True
-        sites = dependent(program, readers(program, self._numbers(program)))
-        return any(isinstance(site.bound, Bound) and site.bound.flow for site in sites)
+        return any(isinstance(site.bound, Bound) and site.bound.flow for site in self._numbered(one))
 
     def _deciding(self, one: Attempt) -> dict[int, int]:
         """As `Executed` has it."""
@@ -302,7 +329,7 @@ class _Search:
             "barriers": observer.barriers,
             "phases": observer.phases,
             "copies": observer.copies,
-            "stood_for": observer.standing.count if observer.standing is not None and observer.shared else 0,
+            "stood_for": observer.representatives.count if observer.representatives is not None and observer.shared else 0,
             "schedules": len({run.schedule for run in runs}),
             "contents": len({run.contents.with_numbers(Numbers()) for run in runs}),
         }
@@ -341,6 +368,7 @@ class _Search:
             tuple([n for n, one in enumerate(self.runner.launch.arguments) if isinstance(one, MadeUp) and one.is_cleared]),
             self.unreached,
             cleared(self.runner.launch, observer, best.starts) != self.runner.launch,
+            self.untaken,
         )
 
     def _deciding_numbers(self, program: Any) -> tuple[int, ...]:

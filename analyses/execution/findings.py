@@ -52,8 +52,9 @@ def is_about(code: Code, finding: Finding, sites: Sequence[Any]) -> bool:
 
 
 def fault_space(fault: Fault) -> str:
-    """The state space of the access that ended a run, as the machine names it; empty if unknown."""
-    return next((f".{space}" for space in ("global", "shared", "local", "constant", "parameter") if f"{space} memory" in fault.reason), "")
+    """The state space in which the access that ended a run found no memory to access; empty if it ended otherwise."""
+    access = fault.access
+    return "" if access is None or access.why == "misaligned" else access.space.partition("::")[0]
 
 
 def is_explained(fault: Fault, findings: Sequence[Finding]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxkit.analyses.execution.standing import Classes, StandIns
+from ptxkit.analyses.execution.representatives import Classes, Representatives
 from ptxkit.analyses.execution.unknown import UnknownFunctions
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous.arguments import named
@@ -49,7 +49,7 @@ class Observer(Monitor):
         self.most_ctas = most_ctas
         self.first_lines = first_lines
         self.unknown = unknown
-        self.standing: StandIns | None = None
+        self.representatives: Representatives | None = None
         self.made = sorted(made)
         self.held = sorted(held)
         self.patience = patience
@@ -99,7 +99,7 @@ class Observer(Monitor):
             clusters = max(1, self.most_ctas // launch.cluster_size)
             launch.started_ctas = min(launch.ctas, clusters * launch.cluster_size)
         if self.classes is not None and launch.ctas > 1 and launch.cluster_size == 1 and not _has_flights(launch.program.entry):
-            self.standing = StandIns(launch, self.classes)
+            self.representatives = Representatives(launch, self.classes)
             launch.of_shared = self._of_shared
 
     @property
@@ -114,15 +114,15 @@ class Observer(Monitor):
 
     def _of_shared(self, access: Any) -> Any:
         count = access.lanes.count
-        assert self.standing is not None
-        seen = self.standing.seen(access)
+        assert self.representatives is not None
+        seen = self.representatives.seen(access)
         self.shared += count - (seen.lanes.count if seen is not None else 0)
         return seen
 
     def resident(self, residents: Any) -> None:
         self._parities.clear()
-        if self.standing is not None:
-            self.standing.resident(residents)
+        if self.representatives is not None:
+            self.representatives.resident(residents)
 
     def vacant(self, residents: Any) -> None:
         self.completed += residents.ctas
@@ -175,8 +175,8 @@ class Observer(Monitor):
         self._see(lanes.site)
         if self.patience is not None and self._repeats_itself(self.patience):
             raise Stop("budget", "the launch only repeats what it has executed before")
-        if self.standing is not None and not lanes.site.bound.flow:
-            self.standing.synchronized(lanes, arguments)
+        if self.representatives is not None and not lanes.site.bound.flow:
+            self.representatives.synchronized(lanes, arguments)
         in_flight, _, _, _ = self._of(lanes.site)
         if in_flight:
             self.depends_on_order = True

@@ -12,6 +12,7 @@ from ptxkit.analyses.execution.dependence import dependent
 from ptxkit.analyses.execution.findings import UNKNOWN, are_about, is_about, is_of_stores
 from ptxkit.analyses.execution.launch import Launch
 from ptxkit.analyses.execution.observing import Observer
+from ptxkit.analyses.execution.sides import Reached
 from ptxkit.diagnostics import Severity
 from ptxkit.frozen import frozen
 
@@ -108,6 +109,8 @@ class Executed:
     """The instructions that write memory or synchronize, and that none of the contents tried lead to."""
     is_protocol_open: bool = False
     """Whether there is other synthesized memory through which threads synchronize."""
+    untaken: tuple[Path, ...] = ()
+    """The branches that synthesized scalars decide, and of which no attempt took both sides."""
 
     def is_among(self, finding: Finding, sites: Sequence[Any]) -> bool:
         """Whether the finding is about memory that one of these instructions accesses."""
@@ -145,6 +148,8 @@ class Attempt:
     """Whether there was no time to try all contents."""
     starts: Mapping[int, int]
     """As `Once.starts`."""
+    reached: frozenset[Reached] = frozenset()
+    """The instructions that were executed, and the sides of branches that were taken."""
     states: tuple[str, ...] = ()
     """Variables of the module that held other values than the module gives them."""
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.execution.launch import Launch
 from ptxkit.analyses.execution.observing import Observer
-from ptxkit.analyses.execution.standing import Classes
+from ptxkit.analyses.execution.representatives import Classes
+from ptxkit.analyses.execution.sides import Side, Sides
 from ptxkit.analyses.execution.unknown import UnknownFunctions
 from ptxkit.frozen import frozen
 
@@ -35,6 +36,8 @@ class Once:
     """The index of the argument that each range belongs to, by its start; variables of the module follow the arguments."""
     not_covered: tuple[str, ...]
     """Descriptions of what the monitors did not check."""
+    sides: frozenset[Side] = frozenset()
+    """The sides of branches that were taken."""
     result: bytes = b""
     """A digest of the memory that the launch was given, at its end; empty if the order of threads does not matter, or may show in the
     results of a correct kernel."""
@@ -74,7 +77,8 @@ def once(
         starts.update([(start, number) for start, _ in (*written, *mine)])
     held = tuple([one.write(code) for one in launch.held])
     observer = Observer(tuple(made), classes, UnknownFunctions(contents), first_lines, most_ctas, held)
-    monitors = (observer, *(monitors_of(checks) if checks else ()))
+    sides = Sides()
+    monitors = (observer, sides, *(monitors_of(checks) if checks else ()))
     begun = time.thread_time()
     fault: Fault | None = None
     findings: tuple[Finding, ...] = ()
@@ -105,7 +109,8 @@ def once(
             machine.free_global(start)
         machine.memory.trim()
     seconds = time.thread_time() - begun
-    return Once(observer, fault, findings, instructions, seconds, tuple(made), starts, tuple(not_covered(monitors)), result)
+    left_out = tuple(not_covered(monitors))
+    return Once(observer, fault, findings, instructions, seconds, tuple(made), starts, left_out, sides.taken, result)
 
 
 def _digest(machine: Any, ranges: Sequence[tuple[int, int]], arguments: Sequence[Any]) -> bytes:

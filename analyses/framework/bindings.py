@@ -43,13 +43,13 @@ def by_form(routine: Routine) -> dict[Bound, tuple[int, ...]]:
     return {bound: tuple(own) for bound, own in found.items() if isinstance(bound, Bound)}
 
 
-def such(routine: Routine, holds: Callable[[Bound], object]) -> list[tuple[int, Bound]]:
+def matching(routine: Routine, holds: Callable[[Bound], object]) -> list[tuple[int, Bound]]:
     """The instructions whose form satisfies a predicate, in text order, with the form. The predicate is evaluated once for each form."""
     return sorted([(i, bound) for bound, own in by_form(routine).items() if holds(bound) for i in own], key=itemgetter(0))
 
 
-def has_such(routine: Routine, holds: Callable[[Bound], object]) -> bool:
-    """Whether there is such an instruction."""
+def has_matching(routine: Routine, holds: Callable[[Bound], object]) -> bool:
+    """Whether the form of an instruction satisfies a predicate."""
     return any(map(holds, by_form(routine)))
 
 

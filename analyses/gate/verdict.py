@@ -266,7 +266,7 @@ class _Gating:
         given = {launch.kernel for launch, _ in self.launches}
         for kernel in self.module.kernels:
             if kernel.body and kernel.name not in given:
-                self.reasons.append(Reason("no launch of it was given", kernel.name, example="--launch launch.toml"))
+                self.reasons.append(Reason("no launch was given for it", kernel.name, example="--launch launch.toml"))
         if not self.launches:
             return "no launch was given"
         code = loaded(self.module, self.target or "")

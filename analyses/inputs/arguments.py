@@ -14,6 +14,7 @@ from ptxkit.analyses.inputs.parameters import Leaf, Parameter, Role, Slot, param
 from ptxkit.analyses.inputs.scales import most_of
 from ptxkit.analyses.inputs.shapes import Shape, has_dynamic_shared
 from ptxkit.analyses.inputs.tiles import tiles
+from ptxkit.analyses.launch.launch import is_cooperative
 from ptxkit.frozen import frozen
 from ptxkit.isa.types import types
 
@@ -64,7 +65,7 @@ class Sizes:
     """Not 0: every scalar, loop bounds included, is this many times the number of threads along the longest side of the block; if it is
     several times that, then as often as it takes for each loop to iterate twice."""
     drawn: int = 0
-    """Not 0: a seed. Each scalar that is no loop bound is a random number of its own, from half to four times what it would be. So their
+    """Not 0: a seed. Each scalar that is not a loop bound is a random number of its own, from half to four times what it would be. So their
     relations to each other are arbitrary."""
 
 
@@ -81,7 +82,7 @@ def made(routine: Routine, shape: Shape, sizes: Sizes, fits: Fits) -> Example:
     least = covering(routine, shape) if sizes.covers else {}
     arguments = tuple([(one.name, _argument(routine, one, number, usual, sizes, least, fits)) for one, number in given])
     shared = DYNAMIC_SHARED if has_dynamic_shared(routine) else 0
-    return Example(routine.name, shape.grid, shape.block, arguments, shape.cluster, shared)
+    return Example(routine.name, shape.grid, shape.block, arguments, shape.cluster, shared, is_cooperative(routine))
 
 
 def _of_block(routine: Routine, shape: Shape, times: int) -> int:

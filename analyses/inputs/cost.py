@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxkit.analyses.framework.bindings import has_such
+from ptxkit.analyses.framework.bindings import has_matching
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.shapes import reached
 from ptxkit.isa.binding import Bound
@@ -18,7 +18,7 @@ LONG, OPERATIONS_BEYOND = 500, 3
 
 def most_operations(routine: Routine) -> int:
     """The operation limit for one run. It follows from the length of the kernel, and is the same on every machine."""
-    each = OPERATIONS_AN_INSTRUCTION * (IN_FLIGHT if any(has_such(one, _is_in_flight) for one in reached(routine)) else 1)
+    each = OPERATIONS_AN_INSTRUCTION * (IN_FLIGHT if any(has_matching(one, _is_in_flight) for one in reached(routine)) else 1)
     length = _length(routine)
     return OPERATIONS + each * min(length, LONG) + OPERATIONS_BEYOND * max(0, length - LONG)
 

@@ -250,6 +250,8 @@ class Example:
     """Name and argument of each parameter, in order."""
     cluster: Size | None = None
     shared: int = 0
+    cooperative: bool = False
+    """Whether all CTAs are resident together, and memory for grid-wide synchronization is provided."""
     options: tuple[str, ...] = attrs.field(default=(), eq=False)
     """Options with which `ptxkit inputs` creates this launch."""
 
@@ -270,7 +272,7 @@ class Example:
     def launch(self) -> Launch:
         """The launch in the form that `execution` takes."""
         made = tuple([_Passed(argument) for _, argument in self.arguments])
-        return Launch(self.kernel, self.grid, self.block, made, self.cluster, self.shared)
+        return Launch(self.kernel, self.grid, self.block, made, self.cluster, self.shared, cooperative=self.cooperative)
 
 
 @frozen

@@ -170,7 +170,7 @@ def _run(routine: Routine, one: Example, code: Code, contents: Contents) -> _Ran
                 monitors=(watch,),
             )
     except Fault as error:
-        has_left = error.kind == "address" and fault_space(error) == ".global"
+        has_left = fault_space(error) == ".global"
         if has_left and contents is COUNT:
             launch = attrs.evolve(one, shared=shared // 1024 * 1024)
             outside(routine)[launch] = Outside(error.detached(), tuple(ranges), watch.operations)

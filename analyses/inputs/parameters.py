@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 import attrs
 
 from ptxkit.analyses.cfg.graph import control_flow
-from ptxkit.analyses.framework.bindings import bindings, such
+from ptxkit.analyses.framework.bindings import bindings, matching
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.memory.accesses import Access, accesses, size_of
 from ptxkit.analyses.registers.ssa import ssa
@@ -510,7 +510,7 @@ def _descriptors(routine: Routine) -> dict[Leaf, int]:
     """
     found: dict[Leaf, int] = {}
     known = values(routine)
-    for i, bound in such(routine, lambda bound: bound.form.file in ("tcgen05.isa", "wgmma.isa") and bool(bound.slots)):
+    for i, bound in matching(routine, lambda bound: bound.form.file in ("tcgen05.isa", "wgmma.isa") and bool(bound.slots)):
         for operand in bound.operands:
             if operand.name not in ("a", "b", "idesc") or not operand.reads or operand.role == "addr":
                 continue
@@ -533,7 +533,7 @@ def _instruction_descriptor(bound: Bound) -> int:
 def divisors(routine: Routine) -> set[Leaf]:
     """Parts of parameters that are used as divisors of integers."""
     found: set[Leaf] = set()
-    for i, _ in such(routine, lambda bound: bound.form.mnemonic in ("div", "rem") and bound.type.startswith((".s", ".u"))):
+    for i, _ in matching(routine, lambda bound: bound.form.mnemonic in ("div", "rem") and bound.type.startswith((".s", ".u"))):
         term = values(routine).operand(i, routine.instructions[i].operands[2])
         found.update([leaf for factor in _factors(term) if (leaf := leaf_of(factor)) is not None] if term is not None else ())
     return found
@@ -549,7 +549,7 @@ _DIMENSIONS = {".1d": 1, ".2d": 2, ".3d": 3, ".cube": 2, ".a1d": 2, ".a2d": 3, "
 def _images(routine: Routine) -> dict[Leaf, Slot]:
     """Parts of parameters that are texture or surface handles."""
     found: dict[Leaf, Slot] = {}
-    for i, bound in such(routine, lambda bound: bound.form.file in _IMAGES):
+    for i, bound in matching(routine, lambda bound: bound.form.file in _IMAGES):
         operand = next((one for one in bound.operands if one.name in _HANDLES), None)
         if operand is None:
             continue

@@ -19,7 +19,7 @@ _SAME = frozenset(("zext", "sext", "trunc", "select", "join", "mul"))
 
 def most_of(routine: Routine, leaf: Leaf, number: int) -> int:
     """The largest value of a scalar, a power of two, with which no product that it is part of moves an address farther than `REACH`. In a
-    product of several scalars it may be as large as their usual `number`: rows are no shorter than what is in them."""
+    product of several scalars it may be as large as their usual `number`: rows are not shorter than what is in them."""
     alone, among = _most(routine).get(leaf, (REACH, REACH))
     return min(alone, max(among, number))
 

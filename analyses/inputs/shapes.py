@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.loops import loops
-from ptxkit.analyses.framework.bindings import bindings, by_form, has_such, specials, such
+from ptxkit.analyses.framework.bindings import bindings, by_form, has_matching, matching, specials
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.example import Size
 from ptxkit.analyses.inputs.parameters import addresses, conditions
@@ -72,7 +72,7 @@ def needs(routine: Routine, level: str) -> bool:
     def holds(bound: Bound) -> bool:
         return bound.converges is not None and bound.converges.level == level
 
-    return any(has_such(one, holds) for one in reached(routine))
+    return any(has_matching(one, holds) for one in reached(routine))
 
 
 def meets_in_loops(routine: Routine) -> bool:
@@ -83,7 +83,7 @@ def meets_in_loops(routine: Routine) -> bool:
 
     for one in reached(routine):
         block_of, inner = control_flow(one).block_of, loops(one).innermost
-        if any(inner[block_of[i]] is not None for i, _ in such(one, holds)):
+        if any(inner[block_of[i]] is not None for i, _ in matching(one, holds)):
             return True
     return False
 
@@ -95,7 +95,7 @@ def shapes(routine: Routine) -> tuple[Shape, ...]:
     return tuple([Shape(block, _grid(routine, cluster), cluster) for block in _blocks(routine)])
 
 
-def is_said(routine: Routine, block: Size) -> bool:
+def declares_block(routine: Routine, block: Size) -> bool:
     """Whether the kernel specifies blocks of this many threads: by `.reqntid`, or by a `.maxntid` of the same size that is below the
     hardware limit."""
     known = launch(routine)
@@ -162,7 +162,7 @@ def _updates(routine: Routine, operations: tuple[str, ...] = ()) -> bool:
         is_own = any(word.startswith((".shared", ".cta")) for word in bound.modifiers)
         return bound.form.mnemonic in ("atom", "red") and not is_own and (not operations or any(map(bound.has, operations)))
 
-    return any(has_such(one, holds) for one in reached(routine))
+    return any(has_matching(one, holds) for one in reached(routine))
 
 
 @fact
@@ -371,11 +371,11 @@ def _part(routine: Routine, axis: str) -> int:
     """The most threads of a block of one dimension that do not do the work of the next CTA, if the kernel says how far the parts of CTAs
     are apart. It must neither ask for its block size nor name threads, as only these may have an element there.
 
-    A part that is no power of two may be a block without its halo: 112 elements for 128 threads, eight of which at each end only load.
+    A part that is not a power of two may be a block without its halo: 112 elements for 128 threads, eight of which at each end only load.
     """
     part = _tiles(routine).get(axis, 0)
-    is_said = part >= WARP and f"%ntid.{axis}" not in read(routine) and axis not in _named(routine)
-    return 1 << (part - 1).bit_length() if is_said else MOST_THREADS
+    is_exact = part >= WARP and f"%ntid.{axis}" not in read(routine) and axis not in _named(routine)
+    return 1 << (part - 1).bit_length() if is_exact else MOST_THREADS
 
 
 def _index_name(atom: Term) -> str:

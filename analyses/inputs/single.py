@@ -3,7 +3,7 @@ does depends on its position in a group only."""
 
 from __future__ import annotations
 
-from ptxkit.analyses.framework.bindings import bindings, has_such, specials_of
+from ptxkit.analyses.framework.bindings import bindings, has_matching, specials_of
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.parameters import leaf_of
 from ptxkit.analyses.inputs.shapes import reached
@@ -26,7 +26,7 @@ def suits_one_thread(routine: Routine) -> bool:
     No address in global memory, no stored value and no other branch depends on it, and no instruction involves several threads. Nothing
     in such a kernel says that it is for more than one thread.
     """
-    if len(reached(routine)) > 1 or has_such(routine, _involves_others):
+    if len(reached(routine)) > 1 or has_matching(routine, _involves_others):
         return False
     known, numbering, by_instruction = values(routine), ssa(routine), accesses_by_instruction(routine)
     bounds = bindings(routine)
@@ -59,7 +59,7 @@ def group(routine: Routine) -> int:
     Of the index of a thread, it uses only the low bits, and all of it only to find the membermask of the group. Nothing in such a kernel
     says that it is for more than one group.
     """
-    if len(reached(routine)) > 1 or has_such(routine, lambda bound: bool(bound.barrier or bound.asynchronous)):
+    if len(reached(routine)) > 1 or has_matching(routine, lambda bound: bool(bound.barrier or bound.asynchronous)):
         return 0
     known, numbering, bounds = values(routine), ssa(routine), bindings(routine)
     sizes: set[int] = set()

@@ -29,6 +29,8 @@ def _table(one: Example, parameters: Mapping[str, Sequence[str]]) -> str:
         lines.append(f"cluster = {list(one.cluster)}")
     if one.shared:
         lines.append(f"shared = {one.shared}")
+    if one.cooperative:
+        lines.append("cooperative = true")
     lines.append("args = [")
     lines += [f"    {_argument(argument)},  # {in_prose(name, [one.kernel], parameters, one.kernel)}" for name, argument in one.arguments]
     return "\n".join([*lines, "]\n"])

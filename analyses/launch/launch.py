@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ptxkit.analyses.framework.bindings import specials
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.callers import kernels_of
 from ptxkit.analyses.numbers.known_bits import Known, between, top
@@ -91,6 +92,11 @@ def _of_any(launches: list[Launch]) -> Launch:
     exactly = {one.threads for one in launches}
     x, y, z = [max([one.most[index] for one in launches]) for index in range(3)]
     return Launch(launches[0].threads if len(exactly) == 1 else None, (x, y, z))
+
+
+def is_cooperative(kernel: Routine) -> bool:
+    """Whether a kernel requests the memory for cooperative grid synchronization: then it is launched cooperatively."""
+    return not specials(kernel).isdisjoint(("%envreg1", "%envreg2"))
 
 
 def cluster_size(routine: Routine) -> int | None:

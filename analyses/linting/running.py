@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ptxkit.analyses.execution.available import is_available
-from ptxkit.analyses.framework.bindings import has_such, such
+from ptxkit.analyses.framework.bindings import has_matching, matching
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.parameters import belong_together
-from ptxkit.analyses.inputs.shapes import is_said, reached, read
+from ptxkit.analyses.inputs.shapes import declares_block, reached, read
 from ptxkit.analyses.inputs.words import spoken
 from ptxkit.analyses.launch.launch import MOST_THREADS, launch
 from ptxkit.analyses.protocols.tcgen05.tensor_memory import LOADS, accessed_loads
@@ -165,7 +165,7 @@ def has_something_to_see(routine: Routine) -> bool:
     def holds(bound: Bound) -> bool:
         return bool(bound.barrier or bound.asynchronous or bound.converges is not None or bound.memory)
 
-    return any(has_such(one, holds) for one in reached(routine))
+    return any(has_matching(one, holds) for one in reached(routine))
 
 
 def is_flattened(kernel: Routine, block: tuple[int, int, int]) -> bool:
@@ -180,7 +180,7 @@ def _usual_loads(facts: Facts, kernel: Routine) -> frozenset[int]:
     found = set()
     for routine in reached(kernel):
         openers = {load.opener for load in accessed_loads(routine)[1]}
-        loads = [i for i, _ in such(routine, _loads_tensor_memory)]
+        loads = [i for i, _ in matching(routine, _loads_tensor_memory)]
         if len(openers) == len(loads) or (len(openers) > 1 and 2 * len(openers) >= len(loads)):
             found.update([facts.index.span(routine.where(i)).line for i in loads])
     return frozenset(found)
@@ -209,7 +209,7 @@ def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callabl
         is_of_numbers = launch(kernel).threads is None and belong_together(kernel)
         if is_of_numbers and finding.witness.get("space") in OF_HOST:
             return OF_NUMBERS
-        if is_said(kernel, block):
+        if declares_block(kernel, block):
             return OF_NUMBERS if is_of_numbers else ""
         if of.rule[:1] in WAITING and math.prod(block) < launch(kernel).most[0] < MOST_THREADS:
             return "the kernel may be launched with more threads, and says how many at most"

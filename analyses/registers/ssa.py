@@ -75,7 +75,7 @@ class SSA:
 
     @cached_property
     def operand_of(self) -> dict[int, tuple[int, ...]]:
-        """By value, the phis and guarded writes that have it as an operand; values that are no operand are omitted."""
+        """By value, the phis and guarded writes that have it as an operand; values that are not operands are omitted."""
         found: dict[int, list[int]] = {}
         for number, of in enumerate(self.values):
             for operand in of.operands:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import Via, control_flow
 from ptxkit.analyses.numbers.arithmetic import compute
-from ptxkit.analyses.symbolic.terms import Term, negated, walk
+from ptxkit.analyses.symbolic.terms import Term, walk
 from ptxkit.analyses.symbolic.values import Values
 
 COMPARISONS = frozenset(("eq", "lt.s", "lt.u"))
@@ -55,7 +55,7 @@ def _on_the_path(known: Values, block: int) -> list[Term]:
 
 def _subject(condition: Term) -> Term | None:
     """The value that a condition compares with a constant."""
-    condition = negated(condition) or condition
+    condition = condition.negated or condition
     if condition.operator not in COMPARISONS:
         return None
     left, right = condition.args
@@ -66,7 +66,7 @@ def _subject(condition: Term) -> Term | None:
 
 def _outcome(condition: Term, subject: Term, number: int) -> int | None:
     """The outcome of a condition if the value that it compares with a constant is this number; None if it compares another."""
-    positive = negated(condition)
+    positive = condition.negated
     compared = positive or condition
     if _subject(compared) is not subject:
         return None

@@ -10,35 +10,29 @@ Terms are made on demand.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import islice, pairwise
+from collections.abc import Mapping
+from itertools import pairwise
 
 from ptxkit.analyses.cfg.graph import Via, control_flow
-from ptxkit.analyses.cfg.reachability import closure, nearest_first, unfold
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import launch
-from ptxkit.analyses.numbers.known_bits import Known, bits, constant, join, low_known, result, tighten, top, total
+from ptxkit.analyses.numbers.known_bits import Known, bits, constant, join, tighten, top
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.registers.ssa import SSA, Origin, ssa
 from ptxkit.analyses.symbolic.evaluate import number_of
+from ptxkit.analyses.symbolic.loop_facts import MOST_ROUNDS, is_small, known_in, outcomes, rough_leaves, widened
 from ptxkit.analyses.symbolic.recipes import Cook, Input, Output, Recipe, recipe
-from ptxkit.analyses.symbolic.terms import SUM, Term, Terms
+from ptxkit.analyses.symbolic.simplify import new_terms
+from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
 from ptxkit.names import Kind, Symbol
 from ptxkit.syntax import Address, Element, Expression, Guard, Name, Node, constant_value
 
-MOST_ROUNDS = 256
-"""Loops whose counter takes more numbers than this are not followed step by step."""
-MOST_TERMS = 100
-"""Steps with more terms than this are not followed."""
 SHARED_BITS = 28
 """Maximum number of bits of a shared-memory address; in a cluster, a CTA's own window is at 0x1000000 times its rank."""
-MOST_CHANGES = 4
-"""After this many changes of the facts of a loop-carried value, they are dropped."""
-
 _SMALL = frozenset((".shared", ".const", ".param"))
 """State spaces whose addresses fit in 32 bits."""
 
@@ -65,7 +59,7 @@ class Values(Cook):
         return f"<Values of {self.routine.name}>"
 
     def __init__(self, routine: Routine) -> None:
-        super().__init__(Terms())
+        super().__init__(new_terms())
         self.routine = routine
         self._ssa: SSA = ssa(routine)
         self._registers = registers(routine)
@@ -462,14 +456,14 @@ class Values(Cook):
             for number in numbers:
                 leaf = self._used(number, -1, self._rough)
                 old = state[leaf]
-                possible = [k for _, term in arriving[number] if (k := _known_in(term, state, found)) is not None]
+                possible = [k for _, term in arriving[number] if (k := known_in(term, state, found)) is not None]
                 if not possible:
                     continue
                 new = join(possible if old is None else [old, *possible], leaf.width)
                 if new == old:
                     continue
                 changes[number] += 1
-                state[leaf] = _widened(new, leaf.width, changes[number])
+                state[leaf] = widened(new, leaf.width, changes[number])
                 changed = changed or state[leaf] != old
 
     def _note_step(self, number: int, arriving: list[tuple[int, Term]], leaf: Term) -> None:
@@ -485,7 +479,7 @@ class Values(Cook):
         """The leaves in an approximate term that stand for loop-carried values."""
         found = self._leaves.get(term)
         if found is None:
-            found = self._leaves[term] = frozenset(_rough_leaves(term))
+            found = self._leaves[term] = frozenset(rough_leaves(term))
         return found
 
     def _follow(self, number: int, arriving: list[tuple[int, Term]]) -> tuple[int, ...] | None:
@@ -493,7 +487,7 @@ class Values(Cook):
         leaf = self._used(number, -1, self._rough)
         starts = [term.constant for _, term in arriving if term.constant is not None]
         steps = [(position, term) for position, term in arriving if term.constant is None]
-        if not starts or any(leaf not in self._loop_leaves(term) or not _is_small(term) for _, term in steps):
+        if not starts or any(leaf not in self._loop_leaves(term) or not is_small(term) for _, term in steps):
             return None
         block = self._flow.blocks[self._ssa.values[number].block]
         conditions = [
@@ -511,7 +505,7 @@ class Values(Cook):
                 memory: dict[Term, int | None] = {leaf: at}
                 if condition is not None and number_of(condition, None, memory) == 0:
                     continue
-                found = _outcomes(term, memory)
+                found = outcomes(term, memory)
                 if found is None:
                     return None
                 after += found
@@ -547,83 +541,6 @@ class Values(Cook):
             return None
         term = self._used(self._ssa.uses[i][0], i, self._rough)
         return self.terms.invert(term) if guard.negated != (edges[0].via is Via.NOT_TAKEN) else term
-
-
-def _outcomes(term: Term, memory: dict[Term, int | None]) -> list[int] | None:
-    """The possible numbers of a term; both sides of a selection with an unknown condition. None if one of them is unknown."""
-
-    def sides(at: Term) -> Sequence[Term]:
-        if at.operator != "select":
-            return at.args if at.operator == "join" else ()
-        condition = number_of(at.args[0], None, memory)
-        return at.args[1:] if condition is None else [at.args[1] if condition else at.args[2]]
-
-    parts = list(islice(unfold(term, sides), MOST_ROUNDS))
-    found = [number_of(at, None, memory) for at in parts if at.operator not in ("join", "select")]
-    known = [number for number in found if number is not None]
-    return known if len(parts) < MOST_ROUNDS and len(known) == len(found) else None
-
-
-def _is_small(term: Term) -> bool:
-    """Whether a term is small enough to be evaluated repeatedly."""
-    return len(list(islice(nearest_first([term], lambda at: at.inner), MOST_TERMS + 1))) <= MOST_TERMS
-
-
-def _rough_leaves(term: Term) -> list[Term]:
-    """The leaves in a term that stand for loop-carried values."""
-    if not term.in_loop:
-        return []
-
-    def inner(at: Term) -> list[Term]:
-        within: tuple[Term, ...] = (*at.inner, at.data[0]) if at.operator == "peer" else at.inner  # type: ignore[arg-type]
-        return [one for one in within if one.in_loop]
-
-    return [at for at in closure([term], inner) if at.operator == "rough"]
-
-
-def _known_in(term: Term, state: Mapping[Term, Known | None], found: dict[Term, Known | None]) -> Known | None:
-    """The facts of a term, given those of loop-carried values; None if one that it needs is still at bottom."""
-    stack = [term]
-    while stack:
-        at = stack[-1]
-        if at in found:
-            stack.pop()
-            continue
-        if not at.in_loop or at.is_leaf:
-            found[at] = state.get(at, at.known)
-            stack.pop()
-            continue
-        missing = [inner for inner in at.inner if inner not in found]
-        if missing:
-            stack += missing
-            continue
-        stack.pop()
-        found[at] = _known_of(at, found)
-    return found[term]
-
-
-def _known_of(at: Term, found: Mapping[Term, Known | None]) -> Known | None:
-    if at.operator == SUM:
-        parts = [(known, factor) for atom, factor in at.parts if (known := found[atom]) is not None]
-        return total(at.offset, parts, at.width) if len(parts) == len(at.parts) else None
-    args = [found[arg] for arg in at.args]
-    if at.operator in ("join", "select"):
-        sides = [known for known in (args[1:] if at.operator == "select" else args) if known is not None]
-        return join(sides, at.width) if sides else None
-    given = [known for known in args if known is not None]
-    if len(given) < len(args):
-        return None
-    return result(at.operator, at.width, given, [arg.width for arg in at.args])
-
-
-def _widened(known: Known, width: int, changes: int) -> Known:
-    """Widening, to ensure termination: first the interval is dropped, then all but the lowest bits, finally everything."""
-    if changes <= 1:
-        return known
-    if changes <= MOST_CHANGES:
-        low = (1 << low_known(known, width)) - 1
-        return bits(known.zeros & low, known.ones & low, width)
-    return top(width)
 
 
 def alignment_of(symbol: Symbol) -> int:

@@ -124,9 +124,8 @@ _COUNTS = {
 
 def unnegated(condition: Term) -> tuple[Term, bool]:
     """A predicate without its negation, and whether there was none."""
-    if condition.operator == SUM and condition.offset and len(condition.parts) == 1:
-        return condition.parts[0][0], False
-    return condition, True
+    positive = condition.negated
+    return (condition, True) if positive is None else (positive, False)
 
 
 def conjuncts(terms: Terms, condition: Term, holds: bool) -> Iterator[tuple[Term, bool]]:

@@ -15,7 +15,7 @@ from ptxkit.analyses.cfg.reachability import post_order
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.registers.ssa import Origin, ssa
-from ptxkit.analyses.symbolic.terms import Term, negated
+from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.symbolic.vectors import Numbers
 from ptxkit.analyses.threads.lanes import Lanes, holding
@@ -143,7 +143,7 @@ class Reach:
         """The conjuncts of a condition; empty if it is not a conjunction."""
         if condition.operator == "and":
             return condition.args
-        positive = negated(condition)
+        positive = condition.negated
         if positive is not None and positive.operator == "or":
             return tuple([self._values.terms.invert(one) for one in positive.args])
         return ()

@@ -14,8 +14,8 @@ from ptxkit.analyses.execution.contents import COUNT, DIFFERENT, Numbers
 from ptxkit.analyses.execution.execute import execute
 from ptxkit.analyses.execution.findings import OUTSIDE, UNKNOWN
 from ptxkit.analyses.execution.launch import WORD, Launch, MadeUp
+from ptxkit.analyses.execution.leaving import BY_DESCRIPTOR
 from ptxkit.analyses.execution.result import Executed, Shown
-from ptxkit.analyses.execution.straying import BY_DESCRIPTOR
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.uniformity.levels import Level
@@ -36,7 +36,7 @@ UNWRITTEN = "uninitialised-memory"
 STANDSTILLS = frozenset(("fault-deadlock", "fault-standstill"))
 """Names of findings about threads that wait forever."""
 BY_ORDER = (
-    "what threads read depends on which of them comes first: strong accesses (volatile, relaxed) are no data race, but they order nothing "
+    "what threads read depends on which of them comes first: strong accesses (volatile, relaxed) are not data races, but order nothing "
     "(8.9.5), and memory ends with other contents under schedule"
 )
 LEAST_KINDS = 2
@@ -327,7 +327,9 @@ class _Judge:
         more = f" and {len(wrong) - 2} more" if len(wrong) > 2 else ""
         other = [f"{' or '.join(wrong[:2])}{more}: addresses are wrong with these, so they may be inconsistent"] if wrong else []
         left_out = () if has_reasons else executed.not_covered
-        return (*left_out, *bounds, *what, *other, *executed.unfit)
+        lines = sorted({executed.code.index.span(path).line for path in executed.untaken})
+        sides = [f"the other side of the branch on {_some(lines)}, which no number that was tried takes"] if lines else []
+        return (*left_out, *bounds, *what, *other, *sides, *executed.unfit)
 
     def example(self, fill: str = "random") -> str:
         """An option that supplies the first thing that was synthesized, or an array that decides, as long as the kernel reads it."""

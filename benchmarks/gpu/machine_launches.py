@@ -8,7 +8,7 @@ from typing import Any
 
 import launcher
 import numpy as np
-from launches import digest_of, part, sampled
+from outputs import digest_of, part, sampled
 from plan import Fixture
 
 WORDS = ("buffer", "tensormap", "texture", "surface")

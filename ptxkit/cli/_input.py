@@ -70,7 +70,7 @@ def module(path: str, *, warns: bool = False) -> Module:
     found = parse(text(path), path)
     count = len(found.diagnostics)
     if warns and count:
-        say(f"{path} has {count} syntax error{'s' if count > 1 else ''}; what they spoil is left out (`ptxkit check` lists them)")
+        say(f"{path} has {count} syntax error{'s' if count > 1 else ''}; the code they affect is left out (`ptxkit check` lists them)")
     return found
 
 
@@ -95,7 +95,7 @@ def launch_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def there(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
         if value is None:
-            raise click.UsageError("name the file of launches: --launch TOML (`ptxkit inputs FILE -o TOML` writes one)", context)
+            raise click.UsageError("--launch TOML is missing (`ptxkit inputs FILE -o TOML` writes one)", context)
         return value
 
     text = "A file of launches (docs/profiling.md); `ptxkit inputs` writes one."

@@ -68,6 +68,7 @@ def of_options(module: Module, kernel: Routine, options: Options) -> Launch:
     from ptxkit.analyses.execution.parameters import parameters, states, variables
     from ptxkit.analyses.inputs.decisions import choices, decisions
     from ptxkit.analyses.inputs.shapes import Shape, has_dynamic_shared
+    from ptxkit.analyses.launch.launch import is_cooperative
 
     grid, block = shape("grid", options.grid), shape("block", options.block)
     cluster = shape("cluster", options.cluster) if options.cluster is not None else None
@@ -84,7 +85,7 @@ def of_options(module: Module, kernel: Routine, options: Options) -> Launch:
     likely, free = Shape(block, grid, cluster), _free(arguments)
     decided, may_be = decisions(kernel, likely, free), choices(kernel, likely, free)
     other = tuple([Variable(one.name, one.made_up(threads)) for one in states(kernel) if one.name not in said])
-    together = asks_for_the_grid(kernel)
+    together = is_cooperative(kernel)
     return Launch(kernel.name, grid, block, arguments, cluster, shared, tuple(rest), decided, may_be, other, is_made_up, together, held)
 
 
@@ -131,6 +132,7 @@ def of_description(kernel: Routine, described: Described) -> Launch:
     """A launch from a launch file. Raises CannotLaunch if it does not match the kernel."""
     from ptxkit.analyses.execution.launch import Launch, Variable
     from ptxkit.analyses.execution.parameters import parameters, states, variables
+    from ptxkit.analyses.launch.launch import is_cooperative
 
     sizes = [one.size for one in parameters(kernel)]
     mismatch = described.mismatch(sizes)
@@ -138,16 +140,9 @@ def of_description(kernel: Routine, described: Described) -> Launch:
         raise CannotLaunch(mismatch)
     arguments = tuple([_described(described, i) for i in range(len(described.arguments))])
     rest = tuple([Variable(one.name, one.made_up(described.threads)) for one in variables(kernel)])
-    cluster, shared, together = described.cluster, described.shared, asks_for_the_grid(kernel)
+    cluster, shared, together = described.cluster, described.shared, is_cooperative(kernel)
     other = tuple([Variable(one.name, one.made_up(described.threads)) for one in states(kernel)])
     return Launch(kernel.name, described.grid, described.block, arguments, cluster, shared, rest, states=other, cooperative=together)
-
-
-def asks_for_the_grid(kernel: Routine) -> bool:
-    """Whether a kernel requests the memory for cooperative grid synchronization: then it is launched cooperatively."""
-    from ptxkit.analyses.framework.bindings import specials
-
-    return not specials(kernel).isdisjoint(("%envreg1", "%envreg2"))
 
 
 def _described(described: Described, number: int) -> Argument:
@@ -161,7 +156,7 @@ def shape(what: str, text: str) -> Shape:
     """Parses one to three numbers. Raises CannotLaunch."""
     parts = text.replace("x", ",").split(",")
     if not 1 <= len(parts) <= 3 or not all(part.strip().isascii() and part.strip().isdigit() and int(part) > 0 for part in parts):
-        raise CannotLaunch(f"--{what} takes one to three numbers above 0, as 128,1,1; not {text!r}")
+        raise CannotLaunch(f"--{what} takes one to three numbers above 0, such as 128,1,1; not {text!r}")
     x, y, z = [*map(int, parts), 1, 1][:3]
     if what == "block" and x * y * z > 1024:
         raise CannotLaunch(f"a CTA has at most 1024 threads, not {x * y * z}")
@@ -323,8 +318,8 @@ class _Given:
             raise CannotLaunch(f"--assume takes distinct:NAME, not {text!r}")
         for i in self._which(name, "--assume"):
             if i >= self.count or not self.known[i].pointers or i in self.makers:
-                why = "its contents were given" if i in self.makers else "it is no array"
-                raise CannotLaunch(f"--assume: nothing is to be assumed of {self.names[i]}: {why}")
+                why = "its contents were given" if i in self.makers else "it is not an array"
+                raise CannotLaunch(f"--assume: nothing can be assumed about {self.names[i]}: {why}")
             self.distinct.add(i)
 
     def _maps(self, path: str | None) -> None:

@@ -122,8 +122,9 @@ def _launches(description: str, path: str, module: Module, kernels: tuple[str, .
     found = [one for one in mine if one.kernel in names and (not kernels or one.kernel in kernels)]
     missing = sorted({one.kernel for one in mine} - names) if not kernels else sorted(set(kernels) - {one.kernel for one in found})
     if missing:
-        where = f"{path} has no kernel" if set(missing) - names else f"{description} has no launch of"
-        _input.fail(f"{where} `{missing[0]}`; there are {', '.join(sorted(names)) or 'none'}")
+        if missing[0] not in names:
+            _input.fail(f"{path}: {_input.unknown('kernel', missing[0], sorted(names))}")
+        _input.fail(f"{description} has no launch of `{missing[0]}`")
     if not found:
         _input.fail(f"{description} has no launch for {path}; its kernels are {', '.join(sorted(names)) or 'none'}")
     return found

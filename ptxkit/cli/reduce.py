@@ -67,7 +67,7 @@ def command(path: str, command_: str, output: str | None, jobs: int, timeout: fl
         journal.close()
     except ValueError:
         journal.close()
-        _input.say(f"{path}: the command fails on it, before anything is taken away: {command_}")
+        _input.say(f"{path}: the command fails on the file itself: {command_}")
         sys.exit(1)
     except KeyboardInterrupt:
         show.end()

@@ -54,7 +54,7 @@ def command(path: str, output: str | None, format_: str, target: str | None, usi
     elif to_output:
         click.echo(files.encode(made.text), nl=False)
     count = len(made.repairs)
-    left = f"; {len(made.left)} left" if made.left else "; nothing is left"
+    left = f"; {len(made.left)} finding{'' if len(made.left) == 1 else 's'} left" if made.left else "; no findings are left"
     click.echo(f"ptxkit: {count} repair{'' if count == 1 else 's'}{left}", err=True)
     sys.exit(0 if made.is_clean else 1)
 
@@ -71,5 +71,5 @@ def _print(made: Repaired, to_error: bool) -> None:
         console.print(render(attrs.evolve(one.finding, fix=one.fix, related=(), notes=()), lines), end="\n")
     lines = made.text.replace("\r\n", "\n").split("\n")
     for left in made.left:
-        shown = attrs.evolve(left.finding, notes=(*left.finding.notes, f"left: {left.why}"))
+        shown = attrs.evolve(left.finding, notes=(*left.finding.notes, f"not repaired: {left.why}"))
         console.print(render(shown, lines), end="\n")

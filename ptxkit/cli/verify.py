@@ -184,7 +184,7 @@ def _of_options(module: Module, kernel: str | None, options: Options) -> list[tu
     routine = _chosen(module, kernel)
     said = shape(routine).threads
     if not options.block and said is None:
-        raise CannotLaunch("--block or --launch is needed: how many threads has a CTA?")
+        raise CannotLaunch("--block or --launch is needed: the kernel does not declare how many threads a CTA has")
     chosen = options.block or ",".join(map(str, said or ()))
     return [(routine, of_options(module, routine, attrs.evolve(options, block=chosen)))]
 

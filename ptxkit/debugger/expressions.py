@@ -171,7 +171,7 @@ class _Reader:
         if array.dtype.names is not None:
             raise NoValue("a value of 128 bits is not computed with")
         if isinstance(x, Value) and not x.is_by_lane and array.ndim:
-            raise NoValue(f"{x.name} has {array.size} elements: name one, as {x.name}[0]")
+            raise NoValue(f"{x.name} has {array.size} elements: name one, such as {x.name}[0]")
         return array.astype(object) if array.dtype.kind in "iu" else array
 
     def value(self) -> Any:

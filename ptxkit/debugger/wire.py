@@ -38,9 +38,9 @@ def read(stream: IO[bytes]) -> dict[str, Any] | None:
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise BadMessage(f"a message is no JSON: {error}") from None
+        raise BadMessage(f"a message is not JSON: {error}") from None
     if not isinstance(found, dict):
-        raise BadMessage("a message is no object")
+        raise BadMessage("a message is not an object")
     return found
 
 

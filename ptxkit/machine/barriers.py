@@ -54,9 +54,8 @@ class CtaBarriers:
         key = lanes.cta * BARRIERS + number
         phase = self.phase[key]
         if threads is not None and np.any(threads % WARP):
-            lanes.fault(
-                None if not threads.ndim else threads % WARP != 0, "a barrier whose thread count is not a multiple of 32", "barrier"
-            )
+            bad = None if not threads.ndim else threads % WARP != 0
+            lanes.fault(bad, "a barrier whose thread count is not a multiple of 32", "barrier", "multiple")
         arrived = np.bincount(key, minlength=len(self.phase))
         self.arrived += arrived
         if threads is not None:
@@ -138,7 +137,7 @@ class ClusterBarriers:
         cluster = self._clusters(lanes)
         again = self.mine[lanes.place] == self.phase[cluster]
         if again.any():
-            lanes.fault(again, "a second barrier.cluster.arrive without barrier.cluster.wait between them", "barrier")
+            lanes.fault(again, "a second barrier.cluster.arrive without barrier.cluster.wait between them", "barrier", "cluster")
         self.mine[lanes.place] = self.phase[cluster]
         self.arrived += np.bincount(cluster, minlength=len(self.phase))
         self.complete()
@@ -161,7 +160,7 @@ class ClusterBarriers:
     def token(self, lanes: Lanes) -> Any:
         mine = self.mine[lanes.place]
         if (mine < 0).any():
-            lanes.fault(mine < 0, "barrier.cluster.wait without barrier.cluster.arrive before it", "barrier")
+            lanes.fault(mine < 0, "barrier.cluster.wait without barrier.cluster.arrive before it", "barrier", "cluster")
         return self._clusters(lanes), mine
 
     def passed(self, token: Any) -> Any:

@@ -158,7 +158,7 @@ def kind_of(bound: Bound) -> str:
 
 
 def basic_blocks(body: Body) -> list[BasicBlock]:
-    """The blocks of a function that can be reached, in reverse post-order. Raises `Stop` for a guard that is no predicate."""
+    """The blocks of a function that can be reached, in reverse post-order. Raises `Stop` for a guard that is not a predicate."""
     blocks, entry = _cut(body)
     return _ordered(blocks, entry)
 
@@ -242,7 +242,7 @@ def _predicate(body: Body, i: int, guard: Guard) -> int:
 
 
 def _targets(body: Body, i: int, kind: str) -> tuple[int, ...]:
-    """The instructions to which a branch may go; none for what is no label."""
+    """The instructions to which a branch may go; none for what is not a label."""
     scope = body.scope_at(i)
     label = body.label(scope, body.instructions[i].children[-1].text)
     if label is None:

@@ -82,7 +82,7 @@ class _Stretch:
 
     @cached_property
     def before(self) -> list[int]:
-        """For each statement of the block that is no instruction, how many instructions stand before it."""
+        """For each statement of the block that is not an instruction, how many instructions come before it."""
         return [j - k for k, (j, _) in enumerate(self.laid.others)]
 
     def place(self, i: int) -> int:
@@ -391,7 +391,7 @@ class Body:
         return tuple(range(first, first + symbol.vector))
 
     def named(self, scope: Scope, name: str) -> tuple[int, ...]:
-        """The registers with this name: empty if it is no register, several if it is declared as a vector."""
+        """The registers with this name: empty if it is not a register, several if it is declared as a vector."""
         symbol = scope.lookup(name)
         if symbol is None or symbol.kind is not Kind.REGISTER:
             return ()

@@ -150,7 +150,7 @@ def late_fault(scheduler: Scheduler, error: Stop) -> Fault:
     site = getattr(error.lanes, "site", None)
     found = Fault(
         error.kind,
-        str(error),
+        error.reason,
         threads=[scheduler.residents.thread_of(place) for place in places[:SHOWN]],
         count=len(places),
         span=_placed(scheduler, site) if site is not None else None,

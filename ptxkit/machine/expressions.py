@@ -294,7 +294,7 @@ class Expressions:
 
 
 def constant(node: Node, dtype: np.dtype[Any]) -> Any:
-    """A constant as a dtype, following ISA 4.5: integers are truncated, 0f and 0d give the bits; None if it is no constant."""
+    """A constant as a dtype, following ISA 4.5: integers are truncated, 0f and 0d give the bits; None if it is not a constant."""
     if type(node) is Number and node.text[:2].lower() in ("0f", "0d") and len(node.text) in (10, 18):
         bits = int(node.text[2:], 16)
         exact = np.dtype("u4" if node.text[1] in "fF" else "u8").type(bits)

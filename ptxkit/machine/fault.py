@@ -41,6 +41,16 @@ class Fault(Exception):
     waits: tuple[Wait, ...] = ()
     """For a deadlock: all remaining threads."""
 
+    @property
+    def why(self) -> str:
+        """The case within the kind, such as `misaligned` for an address or `range` for an mbarrier; empty if there is only one."""
+        return self.stop.why if self.stop is not None else ""
+
+    @property
+    def access(self) -> BadAccess | None:
+        """The access that ended the launch, if one did."""
+        return self.stop.access if self.stop is not None else None
+
     def __init__(
         self,
         kind: str,
@@ -102,12 +112,14 @@ class Fault(Exception):
 
 
 class Stop(Exception):
-    """Raised where only the threads are known. `mask` selects lanes of the current group (None: all); the scheduler adds the rest."""
+    """Raised where only the threads are known. `mask` selects lanes of the current group (None: all); the scheduler adds the rest.
+    `kind`, `reason` and `why` are those of `Fault`."""
 
-    def __init__(self, kind: str, reason: str, mask: Any = None) -> None:
+    def __init__(self, kind: str, reason: str, mask: Any = None, why: str = "") -> None:
         super().__init__(reason)
         self.kind = kind
         self.reason = reason
+        self.why = why
         self.mask = mask
         self.lanes: Any = None
         """The lanes that started the asynchronous operation that failed."""

@@ -7,6 +7,7 @@ defined). Compiled code tests whether there are any before each instruction, so 
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from ptxkit.operands import part
 if TYPE_CHECKING:
     from ptxkit.machine.code import Body, Site
 
+_ACCUMULATORS = {"mma": ("c", ""), "wgmma": ("d", "scaled")}
+"""By matrix product: the accumulator that is added, and the operand that says whether it is (9.7.15.4, 9.7.16.5.2)."""
 REGISTERS = 1 << 24
 """Exclusive upper bound of the registers of a function."""
 
@@ -56,6 +59,10 @@ class Plan:
     keys: frozenset[int]
     stores: bool
     loads: bool
+    addend: Read | None
+    """The accumulator of a matrix product: each of its registers is added to one of those that are written."""
+    adds: str
+    """The operand that says whether it is added; empty if it always is."""
 
 
 class Undefined(dict[int, Array]):
@@ -114,9 +121,10 @@ class Undefined(dict[int, Array]):
         stores = any(one.access in ("write", "update", "readwrite") for one in memory)
         loads = bool(writes) and bool(memory) and bound.converges is None
         negated = guard is not None and guard.negated
-        return Plan(
-            site, bound, tuple(reads), tuple(writes), guarded[0] if guarded else -1, negated, how, what, tuple(names), keys, stores, loads
-        )
+        name, adds = _ACCUMULATORS.get(bound.form.mnemonic, ("", ""))
+        addend = next((read for read in reads if read.name == name and len(read.keys) == len(writes)), None)
+        test = guarded[0] if guarded else -1
+        return Plan(site, bound, tuple(reads), tuple(writes), test, negated, how, what, tuple(names), keys, stores, loads, addend, adds)
 
     # --- what compiled code calls
 
@@ -127,8 +135,7 @@ class Undefined(dict[int, Array]):
             column = self.get(key)
             if column is None:
                 continue
-            here = column[lanes.place]
-            found = here if found is None else np.maximum(found, here)
+            found = _largest(found, column[lanes.place])
         return found if found is not None and found.any() else None
 
     def put(self, key: int, lanes: Any, value: Any) -> None:
@@ -150,26 +157,27 @@ class Undefined(dict[int, Array]):
 
     def step(self, plan: Plan, lanes: Any, arguments: tuple[Any, ...], predicate: Any = None) -> None:
         """Called before an instruction executes; `predicate` selects lanes (None: all)."""
+        source = self.of((plan.guard,), lanes) if predicate is not None else None
+        if source is not None and (plan.bound.memory or plan.bound.barrier):
+            self.monitor.used(plan, lanes, source, "guard")
+        if source is not None and not plan.bound.memory:
+            # whether these registers keep their values is undefined
+            for key in plan.writes:
+                self.put(key, lanes, _largest(self.of((key,), lanes), source))
         if predicate is not None:
-            source = self.of((plan.guard,), lanes)
-            if source is not None and (plan.bound.memory or plan.bound.barrier):
-                self.monitor.used(plan, lanes, source, "guard")
             if getattr(predicate, "ndim", 0):
                 chosen = np.flatnonzero(predicate)
-                if source is not None and not plan.bound.memory:
-                    for key in plan.writes:
-                        old = self.of((key,), lanes)
-                        self.put(key, lanes, source if old is None else np.maximum(old, source))
                 if not len(chosen):
                     return
                 lanes = lanes.at(chosen)
+                source = source[chosen] if source is not None else None
                 arguments = tuple([taken(x, chosen) for x in arguments])
             elif not predicate:
                 return
         taints = {}
         for read in plan.reads:
             found = self.of(read.keys, lanes)
-            if found is None:
+            if found is None or read is plan.addend:
                 continue
             if read.is_address:
                 self.monitor.used(plan, lanes, found, "address")
@@ -181,8 +189,17 @@ class Undefined(dict[int, Array]):
         if plan.bound.converges is not None and not plan.bound.fragments:
             # propagation between lanes of a warp is not tracked
             result = None
-        for key in plan.writes:
-            self.put(key, lanes, None if plan.bound.memory else result)
+        result = _largest(result, source)
+        added = self._added(plan, lanes, arguments) if plan.addend is not None else ()
+        for key, other in itertools.zip_longest(plan.writes, added):
+            self.put(key, lanes, None if plan.loads else _largest(result, other))
+
+    def _added(self, plan: Plan, lanes: Any, arguments: tuple[Any, ...]) -> list[Any]:
+        """Origins in the registers of an accumulator where a product is added to it."""
+        assert plan.addend is not None
+        adds = np.asarray(dict(zip(plan.arguments, arguments, strict=False)).get(plan.adds, True)).astype(bool)
+        found = [self.of((key,), lanes) for key in plan.addend.keys]
+        return [None if one is None else np.where(adds, one, 0) for one in found]
 
     def _through(self, plan: Plan, lanes: Any, taints: dict[str, Any], arguments: tuple[Any, ...]) -> Any:
         """Origins in the result of an instruction that reads undefined values."""
@@ -199,7 +216,7 @@ class Undefined(dict[int, Array]):
             return _decided(plan, lanes, {name: found for name, (found, _) in taints.items()}, values)
         found = None
         for one, _ in taints.values():
-            found = one if found is None else np.maximum(found, one)
+            found = _largest(found, one)
         return found
 
     def land(self, plan: Plan) -> None:
@@ -229,6 +246,13 @@ class Undefined(dict[int, Array]):
         found = self.of((key,), lanes)
         if found is not None:
             self.monitor.used_at(site, lanes, found, "branch")
+
+
+def _largest(one: Any, other: Any) -> Any:
+    """The origins in either of two operands; None: all are defined."""
+    if one is None or other is None:
+        return other if one is None else one
+    return np.maximum(one, other)
 
 
 def _least(each: list[Any]) -> Any:

@@ -236,9 +236,9 @@ class Lanes:
         """State of each resident CTA, indexed by its number: `lanes.own("x", list)[cta]`. It lives as long as the CTA."""
         return self.residents.kept(("cta", key), factory)
 
-    def fault(self, mask: Any, reason: str, kind: str = "address") -> None:
-        """Ends the launch with a fault of the threads in `mask` (None: all)."""
-        raise Stop(kind, reason, mask)
+    def fault(self, mask: Any, reason: str, kind: str = "address", why: str = "") -> None:
+        """Ends the launch with a fault of the threads in `mask` (None: all); `why` is the case within the kind."""
+        raise Stop(kind, reason, mask, why)
 
 
 class Frame:

@@ -39,7 +39,7 @@ def known(operation: Operation) -> Known:
     """What is common to all instructions with this operation. Raises `Stop` if it cannot be executed."""
     bound = operation.bound
     if not bound.form.modelled:
-        raise Stop("unsupported", f"`{bound.opcode}` is known by name only: what it does is not")
+        raise Stop("unsupported", f"`{bound.opcode}` is known by name only, so it cannot be executed")
     try:
         semantics = semantics_of(operation)
     except Unsupported as why:

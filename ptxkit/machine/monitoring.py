@@ -5,7 +5,7 @@ An event has the `lanes` concerned: threads (`lanes.place` among the resident on
 location. A monitor ends the launch by raising `Stop(kind, reason, mask)` or calling `lanes.fault`; otherwise it records what it finds.
 
 Order of events: `begin`; for each chunk of CTAs `resident`, the events of its threads, `vacant`; finally `end`, also after a fault. Threads
-that execute together share one event and are to be treated as concurrent.
+that execute together share one event and count as concurrent.
 """
 
 from __future__ import annotations
@@ -44,6 +44,9 @@ class Monitor:
     def block(self, lanes: Lanes, body: Body, block: BasicBlock, taken: Any) -> None:
         """Lanes have executed a block, up to the instruction at its end if that may wait. `taken` says which lanes take the branch at
         its end, as an array or one value for all. With this event, both sides of a branch are executed only by the lanes that take them."""
+
+    def branch(self, lanes: Lanes, body: Body, block: BasicBlock, taken: Any) -> None:
+        """Lanes are about to take the sides of the conditional branch at the end of a block; `taken` as for `block`."""
 
     def statement(self, lanes: Lanes, body: Body, i: int, registers: list[Any]) -> None:
         """Lanes are about to execute `body.sites[i]` with these registers, by number, including lanes whose guard is false. Only for a

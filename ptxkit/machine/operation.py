@@ -63,7 +63,7 @@ class Operation:
         return tuple(o for o in self.bound.operands if o.writes)
 
     def width(self, name: str) -> int:
-        """Number of elements of an operand; 1 if it is no vector."""
+        """Number of elements of an operand; 1 if it is not a vector."""
         operand = self.operand(name)
         return operand.width if operand is not None and operand.width else 1
 

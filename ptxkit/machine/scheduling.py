@@ -61,6 +61,7 @@ class Scheduler:
         self.patience: dict[tuple[int, ...], int] = {}
         self.executed = 0
         self.counting = tuple([monitor for monitor in launch.monitors if overrides(monitor, "block")])
+        self.branching = tuple([monitor for monitor in launch.monitors if overrides(monitor, "branch")])
         """The monitors that receive each block."""
         self.current: Group | None = None
         """The group that runs, or ran last."""
@@ -211,13 +212,16 @@ class Scheduler:
             if kind == "branch":
                 if block.guard < 0:
                     n = block.taken
-                elif not value.ndim:
-                    n = block.taken if value else block.fall
                 else:
-                    group.registers = registers
-                    n = self.branch(group, block, value)
-                    if n == -2:
-                        return
+                    for monitor in self.branching:
+                        monitor.branch(lanes, body, block, value)
+                    if not value.ndim:
+                        n = block.taken if value else block.fall
+                    else:
+                        group.registers = registers
+                        n = self.branch(group, block, value)
+                        if n == -2:
+                            return
             elif kind == "fall":
                 n = block.fall
             else:
@@ -295,7 +299,7 @@ class Scheduler:
         self.residents.exit(lanes)
 
     def special(self, group: Group, block: BasicBlock, value: Any) -> int:
-        """Executes the end of a block that is no branch. Returns the next block, or -2 if the group does not continue and has been
+        """Executes the end of a block that is not a branch. Returns the next block, or -2 if the group does not continue and has been
         handled."""
         kind = block.kind
         if kind == "sync":

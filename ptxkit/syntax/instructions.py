@@ -56,7 +56,7 @@ class Irregular(Exception):
 
 
 class Operands(dict[str, Node]):
-    """Operands by their text. Raises Irregular for what is no operand, or may be several."""
+    """Operands by their text. Raises Irregular for what is not an operand, or may be several."""
 
     def __missing__(self, text: str) -> Node:
         made: Node

@@ -103,7 +103,7 @@ def parse(text: str, path: str | None = None) -> Module:
     """Parses a text into a module. `module.text == text` holds for any text, and `module.diagnostics` has its syntax errors.
 
     `path` is only remembered. Positions in diagnostics count characters. Never raises on bad text;
-    raises TypeError for what is no string.
+    raises TypeError for what is not a string.
 
         >>> module = parse(".version 8.5\\n.target sm_90\\n.entry k() { .reg .b32 %r; add.u32 %r, %r, 1; // more\\n ret; }")
         >>> [instruction.opcode.text for instruction in module.kernels[0].instructions]

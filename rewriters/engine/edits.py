@@ -13,13 +13,13 @@ import attrs
 from ptxkit.analyses.cfg.graph import Edge, Via, control_flow, find_label
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.frozen import define, frozen
-from ptxkit.isa.registers import special_register
-from ptxkit.names import Scope, resolve
+from ptxkit.names import resolve
 from ptxkit.rewriters.engine import marks, parameters
 from ptxkit.rewriters.engine.code import Code, code, guarded, module_code, traits
 from ptxkit.rewriters.engine.fresh import Fresh, fresh
 from ptxkit.rewriters.engine.patterns import Site
-from ptxkit.rewriters.engine.points import before, is_block_pragma, is_bound_pragma, points
+from ptxkit.rewriters.engine.points import before
+from ptxkit.rewriters.engine.preserving import Checks
 from ptxkit.rewriters.engine.rewrite import Argument, Manifest, Probe, Refusal, Refused, Rewrite, Variable
 from ptxkit.syntax import Block, Declaration, Function, Instruction, Label, Loc, Module, Name, Node, Path, Targets
 
@@ -168,7 +168,7 @@ class _Batch:
         self.variables: list[Variable] = []
         self.declared: dict[Path, set[str]] = {}
         """By function, the names that edits declare throughout it; by `()`, for the module."""
-        self.fits: dict[tuple[int, int], Refusal | None] = {}
+        self.checks = Checks(module, self.fresh, self.declared)
         self.made: dict[str, tuple[Node, ...]] = {}
         self.labels = 0
         self.owned: set[int] = set()
@@ -219,22 +219,12 @@ class _Batch:
         if not all(isinstance(statement, Declaration) for statement in found.statements):
             raise ValueError(f"not only declarations: {edit.code!r}")
         path = edit.routine.path
-        taken = self._taken(edit.routine, found.declares) or next(iter(found.declares & self.declared.get(path, set())), None)
+        taken = self.checks.taken(edit.routine, found.declares) or next(iter(found.declares & self.declared.get(path, set())), None)
         if taken is not None:
             self._refuse(Refusal("name-collision", path, f"`{taken}` is declared in `{edit.routine.name}` already, or in a scope inside"))
             return
         self.declared.setdefault(path, set()).update(found.declares)
         self._put((*path, 1), 0, _AFTER, self._statements(edit.code))
-
-    def _taken(self, routine: Routine, names: Iterable[str]) -> str | None:
-        """The first of the names that is declared in some scope of the function, or in the module."""
-        for name in sorted(names):
-            if self.fresh.owns(name):
-                continue
-            scopes = [scope for path, scope in routine.names.scopes.items() if path[:1] == routine.path]
-            if any(scope.local(name) is not None for scope in (routine.names.root, *scopes)):
-                return name
-        return None
 
     def _add_to_module(self, edit: AddToModule) -> None:
         found = module_code(edit.code)
@@ -276,7 +266,7 @@ class _Batch:
         self._own(routine)
         is_after = isinstance(edit, After)
         found = code(edit.code)
-        refusal = self._check_point(routine, i, is_after, found, edit.converged)
+        refusal = self.checks.point(routine, i, is_after, found, edit.converged)
         if refusal is not None:
             self._refuse(refusal)
             return
@@ -292,7 +282,7 @@ class _Batch:
         routine, i = edit.site.routine, edit.site.index
         self._own(routine)
         found = code(edit.code)
-        refusal = self._check_replaced(routine, i, found, edit.converged)
+        refusal = self.checks.replaced(routine, i, found, edit.converged)
         if refusal is not None:
             self._refuse(refusal)
             return
@@ -331,7 +321,7 @@ class _Batch:
                 position = path[-1]
                 while position and not isinstance(children[position - 1], Declaration):
                     position -= 1
-        refusal = self._check_code(routine, path, found, edit.converged)
+        refusal = self.checks.code(routine, path, found, edit.converged)
         if refusal is not None:
             self._refuse(refusal)
             return
@@ -347,7 +337,7 @@ class _Batch:
             flow = traits(instruction.opcode.text).flow
             if flow not in edit.ways:
                 continue
-            refusal = self._check_point(routine, i, False, found, edit.converged)
+            refusal = self.checks.point(routine, i, False, found, edit.converged)
             if refusal is None and instruction.guard is not None and found.branch:
                 refusal = Refusal("guarded-branch", routine.where(i), f"{found.branch} where the function is left under a guard")
             if refusal is not None:
@@ -372,7 +362,7 @@ class _Batch:
             raise ValueError(f"{routine.name!r} has no such edge")
         found = code(edit.code)
         last = flow.blocks[edge.source].end - 1
-        refusal = self._check_point(routine, last, edge.via in (Via.FALL, Via.NOT_TAKEN), found, edit.converged)
+        refusal = self.checks.point(routine, last, edge.via in (Via.FALL, Via.NOT_TAKEN), found, edit.converged)
         if refusal is not None:
             self._refuse(refusal)
             return
@@ -430,124 +420,6 @@ class _Batch:
         new_block = (*statements[:at], *found.statements, *statements[at:])
         self._put(inside, len(children), _BEFORE, tuple([self._marked(statement) for statement in new_block]))
         return None
-
-    # --- what must not be broken ---------------------------------------------------------------------------------------------------
-
-    def _check_point(self, routine: Routine, i: int, is_after: bool, found: Code, converged: bool) -> Refusal | None:
-        known = points(routine)
-        path = routine.where(i)
-        sequence = known.sequence
-        call = sequence[i]
-        if call >= 0:
-            other = i + 1 if is_after else i - 1
-            if 0 <= other < len(sequence) and sequence[other] == call:
-                callee = routine.instructions[call].operands
-                names = [operand.text for operand in callee if isinstance(operand, Name)][:1]
-                return Refusal(
-                    "call-sequence-split",
-                    path,
-                    f"code between the parts of the call of `{names[0] if names else '?'}`",
-                    ("the stores of arguments, the call and the loads of results stand together (7.1)",),
-                )
-        if is_after and i in known.stops:
-            return Refusal("never-reached", path, "control does not go on behind this instruction")
-        if found.writes_carry or found.reads_carry:
-            live = i in known.carry if is_after else i - 1 in known.carry
-            if (found.writes_carry and live) or found.reads_carry:
-                return Refusal(
-                    "carry-chain-cut",
-                    path,
-                    "code that changes the condition code between its writer and its reader"
-                    if live
-                    else "code that reads the condition code",
-                    ("`add.cc`, `addc` and their like hand the carry from one to the next (9.7.2)",),
-                )
-        at = i + 1 if is_after else i
-        if known.accumulators or known.in_group:
-            own = known.accumulators.get(at, frozenset())
-            accessed = next(iter(sorted(own & found.uses)), None)
-            if accessed is not None:
-                return Refusal("accumulator-in-flight", path, f"code that accesses `{accessed}` while a wgmma that uses it is in flight")
-            if (own or at in known.in_group) and (found.wgmma or found.branch):
-                return Refusal("wgmma-group-split", path, f"{found.wgmma or found.branch} within a group of wgmma")
-        if not is_after and (found.branch or found.pragma):
-            children = self._children(path[:-1])
-            position = before(children, path[-1])
-            if position and is_block_pragma(children[position - 1]):
-                return Refusal(
-                    "pragma-split",
-                    path,
-                    f"{found.branch or 'a pragma'} between the pragma of a loop and the loop",
-                    ("a pragma applies to the block whose label precedes it (11.4.11)",),
-                )
-        return self._check_code(routine, path, found, converged)
-
-    def _check_code(self, routine: Routine, path: Path, found: Code, converged: bool) -> Refusal | None:
-        """The reason why code cannot be inserted at any point of a scope."""
-        if found.loc:
-            return Refusal(
-                "loc-moved", path, "code with a `.loc` of its own", ("it would hold for the instructions behind as well (11.5.4)",)
-            )
-        if found.leaves:
-            return Refusal("leaves", path, f"code that leaves the function: {found.leaves}")
-        if not converged:
-            if found.aligned:
-                return Refusal("not-converged", path, f"{found.aligned} where nothing guarantees that all threads of a warp are converged")
-            aligned = points(routine).aligned
-            if found.branch and aligned >= 0:
-                return Refusal(
-                    "divergent-code",
-                    path,
-                    f"{found.branch} in a function with `{routine.instructions[aligned].opcode.text}`",
-                    ("threads that diverge here need not reconverge where they must",),
-                )
-        scope = routine.names.scope_of(path)
-        key = (id(found), id(scope))
-        if key not in self.fits:
-            self.fits[key] = self._check_names(routine, path, found, scope)
-        refusal = self.fits[key]
-        return refusal and refusal._replace(path=path)
-
-    def _check_names(self, routine: Routine, path: Path, found: Code, scope: Scope) -> Refusal | None:
-        taken = self._taken(routine, found.declares)
-        if taken is not None:
-            return Refusal("name-collision", path, f"`{taken}` is declared in `{routine.name}` already, or in a scope inside")
-        for name in sorted(found.hides):
-            if not self.fresh.owns(name) and scope.lookup(name) is not None:
-                return Refusal("name-collision", path, f"`{name}` means something here, and the code hides it in its own braces")
-        known = self.declared.get(routine.path, set()) | self.declared.get((), set())
-        for name in sorted(found.uses - known - {"_", "WARP_SZ"}):
-            if scope.lookup(name) is None and special_register(name) is None:
-                return Refusal("undeclared-name", path, f"nothing declares `{name}` here")
-        return None
-
-    def _check_replaced(self, routine: Routine, i: int, found: Code, converged: bool) -> Refusal | None:
-        known, path = points(routine), routine.where(i)
-        old = routine.instructions[i]
-        trait = traits(old.opcode.text)
-        news = [statement for statement in found.statements if isinstance(statement, Instruction)]
-        same = len(found.statements) == 1 and len(news) == 1 and news[0].opcode.mnemonic == old.opcode.mnemonic
-        if known.sequence[i] >= 0 and not same:
-            return Refusal("call-sequence-split", path, "part of a call is taken away", ("its parts stand together (7.1)",))
-        if trait.flow and trait.flow != "brkpt" and not same:
-            last = found.statements[-1] if found.statements else None
-            if not (isinstance(last, Instruction) and traits(last.opcode.text).flow == trait.flow and trait.flow != "call"):
-                return Refusal("flow-changed", path, f"`{old.opcode.text}` decides where control goes, and the replacement does not")
-        writes = found.writes_carry
-        if (trait.writes_carry and i in known.carry and not writes) or (writes and not trait.writes_carry and i in known.carry):
-            return Refusal("carry-chain-cut", path, "the condition code that is read later would be another (9.7.2)")
-        if trait.group == "wgmma" and not same:
-            return Refusal("wgmma-group-split", path, f"`{old.opcode.text}` is part of a group of wgmma")
-        children = self._children(path[:-1])
-        if path[-1] and is_bound_pragma(children[path[-1] - 1]) and not same:
-            return Refusal("pragma-split", path, "the pragma before it applies to this instruction")
-        own = known.accumulators.get(i, frozenset())
-        accessed = next(iter(sorted(own & found.uses)), None)
-        if accessed is not None and not same:
-            return Refusal("accumulator-in-flight", path, f"code that accesses `{accessed}` while a wgmma that uses it is in flight")
-        if same and trait.aligned:
-            converged = True
-        return self._check_code(routine, path, attrs.evolve(found, leaves=None) if trait.flow else found, converged)
 
     # --- building ------------------------------------------------------------------------------------------------------------------
 

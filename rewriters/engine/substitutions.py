@@ -275,7 +275,7 @@ def _clamped(instruction: Instruction, bound: Bound, goal: Goal) -> str | None:
 WORDS = (
     Substitution("the modifier is the default, or the older name of the same", _older_spaces),
     Substitution("hints to caches change no result", _without_hints),
-    Substitution("where there are no clusters, a CTA is one by itself", _cluster_of_one),
+    Substitution("without clusters, each CTA is a cluster", _cluster_of_one),
     Substitution("the order is the default, or the default is stronger", _default_order),
     Substitution("try_wait may say no at once, as test_wait does", _test_wait),
     Substitution("shared memory of the CTA is shared memory of the cluster", _bulk_to_cluster),

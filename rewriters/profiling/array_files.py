@@ -26,7 +26,7 @@ def shape_of_file(path: str, type_: str) -> tuple[int, ...]:
     if not head.startswith(_MAGIC):
         size = Path(path).stat().st_size
         if size % SIZES[type_]:
-            raise BadFile(f"{size} bytes are no whole number of {type_}")
+            raise BadFile(f"{size} bytes are not a whole number of {type_}")
         return (size // SIZES[type_],)
     _, shape = _header(head, type_)
     return shape
@@ -51,7 +51,7 @@ def _header(data: bytes, type_: str) -> tuple[int, tuple[int, ...]]:
         header: Any = ast.literal_eval(data[8 + width : 8 + width + size].decode("latin-1").strip())
         dtype, shape, fortran = header["descr"], header["shape"], header["fortran_order"]
     except (struct.error, ValueError, SyntaxError, TypeError, KeyError, IndexError, RecursionError, MemoryError):
-        raise BadFile("its header is no header of a .npy file") from None
+        raise BadFile("it does not have the header of a .npy file") from None
     if fortran or not isinstance(shape, tuple) or not all(isinstance(one, int) and one >= 0 for one in shape):
         raise BadFile("it is not in C order")
     if not isinstance(dtype, str) or not _same(dtype, type_):

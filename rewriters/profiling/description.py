@@ -127,14 +127,14 @@ class _Reader:
 
     def _argument(self, at: Key, given: Any) -> Argument | None:
         if isinstance(given, int | float) and not isinstance(given, bool):
-            self._wrong(at, f'the type of a number is missing: {{ scalar = "i32", value = {given} }}')
+            self._wrong(at, f'a number must have a type: {{ scalar = "i32", value = {given} }}')
             return None
         if not isinstance(given, dict):
             self._wrong(at, "an argument must be a table such as { scalar = … }, { buffer = … }, { bytes = … } or { tensormap = … }")
             return None
         kinds = [word for word in ("scalar", "buffer", "bytes", "tensormap", "texture", "surface") if word in given]
         if len(kinds) != 1:
-            self._wrong(at, "an argument is to have one of `scalar`, `buffer`, `bytes`, `tensormap`, `texture` and `surface`")
+            self._wrong(at, "an argument must have one of `scalar`, `buffer`, `bytes`, `tensormap`, `texture` or `surface`")
             return None
         if kinds[0] == "bytes":
             return self._raw(at, given)
@@ -172,7 +172,7 @@ class _Reader:
         self._known(at, given, {"scalar", "value", "count"})
         kind = self._one_of(at, given, "scalar", tuple(SIZES))
         if "value" not in given:
-            self._wrong((*at, "scalar"), "a scalar is to have a `value`")
+            self._wrong((*at, "scalar"), "a scalar must have a `value`")
             return None
         value = self._number((*at, "value"), given["value"], kind) if kind else None
         return None if kind is None or value is None else Scalar(kind, value)
@@ -226,7 +226,7 @@ class _Reader:
         elif file is not None:
             return self._shape_of_file(at, file, kind)
         else:
-            self._wrong(at, "a buffer is to have a `length` or a `shape`")
+            self._wrong(at, "a buffer must have a `length` or a `shape`")
             return None
         if math.prod(shape) * SIZES[kind] > MOST_BYTES:
             self._wrong((*at, "shape" if "shape" in given else "length"), f"more than {MOST_BYTES >> 30} GiB")
@@ -258,10 +258,10 @@ class _Reader:
         swizzle = (self._one_of(at, given, "swizzle", SWIZZLES) if "swizzle" in given else "none") or "none"
         box = given.get("box")
         if not isinstance(box, list) or not box or not all(_is_whole(one) and 1 <= one <= 256 for one in box):
-            self._wrong((*at, "box") if "box" in given else at, "a tensor map is to have a `box` of numbers from 1 to 256")
+            self._wrong((*at, "box") if "box" in given else at, "a tensor map must have a `box` of numbers from 1 to 256")
             return None, swizzle
         if shape is not None and (len(box) != len(shape) or not 1 <= len(shape) <= 5):
-            self._wrong((*at, "box"), f"`box` has {len(box)} dimensions, the tensor {len(shape)}; both are to have the same, 1 to 5")
+            self._wrong((*at, "box"), f"`box` has {len(box)} dimensions, the tensor {len(shape)}: they must be equal, 1 to 5")
         return tuple(box), swizzle
 
     def _tolerance(self, at: Key, given: dict[str, Any], word: str, kind: str) -> float:
@@ -277,7 +277,7 @@ class _Reader:
 
     def _dimensions(self, at: Key, table: dict[str, Any], word: str) -> Dimensions | None:
         if word not in table:
-            self._wrong(at, f"a kernel is to have a `{word}`")
+            self._wrong(at, f"a kernel must have a `{word}`")
             return None
         given = table[word]
         numbers = [given] if _is_whole(given) else given
@@ -341,7 +341,7 @@ class _Reader:
 
     def _known(self, at: Key, table: dict[str, Any], known: set[str]) -> None:
         for word in sorted(table.keys() - known):
-            self._wrong((*at, word), f"`{word}` means nothing here; known are {', '.join(sorted(known))}")
+            self._wrong((*at, word), f"unknown key `{word}`; the keys here are {', '.join(sorted(known))}")
 
     def _wrong(self, at: Key, message: str) -> None:
         self.mistakes.append((at, message))

@@ -56,7 +56,7 @@ def _source(seen: Seen, origins: Origins, index: Index, hunk: str) -> str:
 
 def _shown(finding: Diagnostic, solved: Solution) -> Iterator[str]:
     by = f", and {solved.compiler} takes it" if solved.compiler else ""
-    yield f"proved: no rule reports it any more, or anything new{by}"
+    yield f"proved: no rule reports it anymore, nor anything new{by}"
     if solved.schedules:
         names = ", ".join([str(one) if isinstance(one, str) else f"seed {one}" for one in solved.schedules])
         how = "runs to completion" if solved.is_complete else "runs at least as far as before"
@@ -105,7 +105,7 @@ def _rounds(after: Seen, routine: Any, i: int, line: int, solved: Solution) -> s
     times = ""
     each = solved.executed.get(line, 0)
     if each >= 1:
-        times = f", {f'{each:.1f}'.removesuffix('.0')} time{'' if each == 1 else 's'} a thread in that launch"
+        times = f", {f'{each:.1f}'.removesuffix('.0')} time{'' if each == 1 else 's'} per thread in that launch"
     if inner is None:
         return times
     header = flow.blocks[forest.loops[inner].header].start

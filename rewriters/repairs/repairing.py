@@ -119,7 +119,7 @@ def _repaired(looking: Looking, module: Module, compilers: Sequence[str]) -> Rep
         repairs.append(Repair(one, described(seen, one, solved), seen.text, solved.tries))
         seen = solved.after
     bad = [one for one in seen.found if one.severity is not Severity.INFO]
-    left = [Left(one, unsolved.get(_identity(seen, one), "it is not of a kind that has a local cure")) for one in bad]
+    left = [Left(one, unsolved.get(_identity(seen, one), "no known edit fixes this kind of finding")) for one in bad]
     return Repaired(seen.text, tuple(repairs), tuple(left), seen.found)
 
 
@@ -149,7 +149,7 @@ def offer(module: Module, finding: Diagnostic, rules: Iterable[Rule] | None = No
         if isinstance(solved, Solution):
             return described(seen, one, solved)
         return solved.why
-    return "executions do not show it, and it is not of a kind that has a local cure"
+    return "no execution shows it, and no known edit fixes this kind of finding"
 
 
 def _lines(one: Diagnostic) -> set[int]:

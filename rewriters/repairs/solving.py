@@ -188,8 +188,8 @@ class _Solving:
 
     def _why(self) -> str:
         if not self.tries:
-            return "no local edit is known that could cure it"
-        tried = f"{self.tries} edit{'s were' if self.tries > 1 else ' was'} tried, and none cures it"
+            return "no known edit would fix it"
+        tried = f"{self.tries} edit{'s were' if self.tries > 1 else ' was'} tried, none of which fixes it"
         return "; ".join([tried, *list(self.reasons)[:2]])
 
     # --- trying
@@ -272,7 +272,7 @@ class _Solving:
             return None
         ran = self.trying.run(edits)
         if ran is not None and ran.fault == UNFIT and self.trying.kernel not in after.complete:
-            self.reasons[f"after `{steps[0].says}` no launch is known that runs to completion: {ran.why}"] = None
+            self.reasons[f"no known launch runs to completion after `{steps[0].says}`: {ran.why}"] = None
             return None
         for rest in parts([step for one in steps for step in ([one.edits] if one.is_move else [[edit] for edit in one.edits])]):
             if self._says(rest) is Says.ENOUGH and not self.trying.left(self.trying.after(rest), rest):
@@ -281,7 +281,7 @@ class _Solving:
         if all_ran is None:
             return None
         if self.finding.witness is None and any(one.is_number for one in steps) and not self._is_executed(all_ran):
-            self.reasons[f"no launch is known that shows that `{steps[0].says}` is the right number"] = None
+            self.reasons[f"no known launch shows that `{steps[0].says}` is the right number"] = None
             return None
         said = revalidate(after.facts.module, self.looking.target, self.compilers) if self.compilers else None
         if said is not None and said.outcome is Outcome.INVALID:
@@ -339,7 +339,7 @@ class _Solving:
         is_as_good = ran.found.keys() <= first.found.keys() and _ends_no_worse(first, ran)
         own = first if is_as_good else self.trying.own(under) or first
         if _is_stuck(own, ran):
-            self.reasons["threads wait without end, before and after: that is to be repaired first"] = None
+            self.reasons["threads wait forever, with and without it: that must be repaired first"] = None
             return False
         target = self._target(own)
         others = own.found.keys() - target

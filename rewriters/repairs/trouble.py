@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from ptxkit.analyses.cfg.paths import comes_to
-from ptxkit.analyses.framework.bindings import bindings, such
+from ptxkit.analyses.framework.bindings import bindings, matching
 from ptxkit.analyses.framework.routine import Routine
-from ptxkit.analyses.inputs.shapes import is_said
+from ptxkit.analyses.inputs.shapes import declares_block
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.diagnostics import Diagnostic, Span
@@ -81,7 +81,7 @@ class Trouble:
         """Whether a CTA of each witness launch has several warps, or the kernel declares the shape: in an example launch with one warp,
         two threads in one warp mean nothing."""
         blocks = [one["launch"].get("block") or [1, 1, 1] for one in self.witnesses if "launch" in one]
-        return all(math.prod(block) > WARP or is_said(self.routine, tuple(block)) for block in blocks)
+        return all(math.prod(block) > WARP or declares_block(self.routine, tuple(block)) for block in blocks)
 
     @cached_property
     def is_of_a_cta(self) -> bool:
@@ -94,7 +94,7 @@ class Trouble:
         own copies, is not enough."""
         if self.is_rest or not self.witnessed or len(self.accesses) > self.witnessed or self._all(lambda one, other, block: one == other):
             return False
-        among = self.such(_is_between_threads)
+        among = self.matching(_is_between_threads)
 
         def is_between(first: int, last: int) -> bool:
             others = [i for i in among if i not in (first, last)]
@@ -142,9 +142,9 @@ class Trouble:
                 return every
         return list(dict.fromkeys([point for own in found[:FEW_PAIRS] for point in own]))
 
-    def such(self, holds: Callable[[Bound], object]) -> list[int]:
+    def matching(self, holds: Callable[[Bound], object]) -> list[int]:
         """The instructions of the function whose form satisfies a condition."""
-        return [i for i, _ in such(self.routine, holds)]
+        return [i for i, _ in matching(self.routine, holds)]
 
 
 STRONG = ("relaxed", "acquire", "release", "acq_rel", "volatile")

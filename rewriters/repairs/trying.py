@@ -14,12 +14,12 @@ from ptxkit import fixing
 from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, once
 from ptxkit.analyses.execution.contents import COUNT, Contents
 from ptxkit.analyses.execution.loading import loaded
-from ptxkit.analyses.framework.bindings import has_such
+from ptxkit.analyses.framework.bindings import has_matching
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts
 from ptxkit.analyses.inputs.example import Argument, Example, Map, Number, Structure
 from ptxkit.analyses.inputs.launches import example, most_operations
-from ptxkit.analyses.inputs.shapes import Shape, is_said, reached
+from ptxkit.analyses.inputs.shapes import Shape, declares_block, reached
 from ptxkit.analyses.linting.running import MOST_MEMORY, first_code
 from ptxkit.diagnostics import Diagnostic, Edit, Severity
 from ptxkit.frozen import frozen
@@ -114,7 +114,7 @@ class Trying:
     def schedules(self) -> tuple[str | int, ...]:
         """The schedule that showed the finding, and others that may differ."""
         own = [one for one in self.seen.facts.routines if one.name == self.kernel]
-        flies = any(has_such(routine, _is_in_flight) for one in own for routine in reached(one))
+        flies = any(has_matching(routine, _is_in_flight) for one in own for routine in reached(one))
         return tuple(dict.fromkeys((self.schedule, *[one for one in SCHEDULES if flies or one != "early"])))
 
     def facts(self, edits: Sequence[Edit]) -> KeptFacts:
@@ -180,7 +180,7 @@ class Trying:
             kind = UNFIT
         elif kind == "address" and not any(one.diagnostic.span.line == line for one in ran.wrong):
             kind = UNSURE
-        elif kind == "address" and not is_said(kernel, ran.example.block):
+        elif kind == "address" and not declares_block(kernel, ran.example.block):
             kind = UNFIT
         return Run(found, kind, fault.reason, (), {}, bool(ran.depends))
 

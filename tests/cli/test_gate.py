@@ -100,7 +100,7 @@ def test_without_a_launch_nothing_is_accepted(tmp_path: Path) -> None:
     code, found = gated(tmp_path, GOOD, launch=None)
 
     assert (code, found["verdict"]) == (3, "undecided")
-    assert [(one["kernel"], one["text"]) for one in found["reasons"]] == [("turn", "no launch of it was given")]
+    assert [(one["kernel"], one["text"]) for one in found["reasons"]] == [("turn", "no launch was given for it")]
 
 
 def test_without_a_launch_what_lint_shows_rejects(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_findings_go_from_the_most_certain_to_the_least() -> None:
 @pytest.mark.parametrize(
     ("launch", "says"),
     [
-        (LAUNCH.replace('"turn"', '"other"'), "no kernel `other`"),
+        (LAUNCH.replace('"turn"', '"other"'), "no kernel 'other'"),
         (LAUNCH.replace("{ scalar", "{ scaler"), "scaler"),
         (LAUNCH.replace(', { scalar = "u32", value = 64 }', ""), "2 parameters"),
     ],

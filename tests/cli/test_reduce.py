@@ -57,7 +57,7 @@ def test_a_command_that_fails_at_first(path: Path) -> None:
     result = run("reduce", str(path), "--test", "false")
 
     assert result.exit_code == 1
-    assert "fails on it" in result.stderr
+    assert "fails on the file itself" in result.stderr
     assert [one.name for one in path.parent.iterdir()] == ["k.ptx"]
 
 

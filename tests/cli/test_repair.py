@@ -61,7 +61,7 @@ def test_as_json(kernel: Path) -> None:
 def test_what_is_left_is_said() -> None:
     done = run("repair", str(CASES / "far.ptx"), "--using", "none")
 
-    assert done.exit_code == 1 and "note: left: " in done.output and "0 repairs; 1 left" in done.output
+    assert done.exit_code == 1 and "note: not repaired: " in done.output and "0 repairs; 1 finding left" in done.output
 
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:

@@ -143,8 +143,8 @@ class TestLaunch:
             (["--block", "64", "--check", "rages"], "there is no check 'rages'"),
             (["--launch", "no such file"], "no such file"),
             (["--block", "64", "--assume", "different:a"], "--assume takes distinct:NAME, not 'different:a'"),
-            (["--block", "64", "--assume", "distinct:n"], "nothing is to be assumed of n: it is no array"),
-            (["--block", "64", "--memory", "a=1", "--assume", "distinct:a"], "nothing is to be assumed of a: its contents were given"),
+            (["--block", "64", "--assume", "distinct:n"], "nothing can be assumed about n: it is not an array"),
+            (["--block", "64", "--memory", "a=1", "--assume", "distinct:a"], "nothing can be assumed about a: its contents were given"),
         ],
     )
     def test_what_makes_no_sense_is_refused(self, shift: Path, arguments: list[str], message: str) -> None:
@@ -396,7 +396,7 @@ class TestVariables:
         [
             ("--array=role=u32:5", "role has 16 bytes, and is given 20"),
             ("--param=limits=1", "there is no parameter 'limits', did you mean 'limit'? there are out, limit, role"),
-            ("--assume=distinct:role", "nothing is to be assumed of role: it is no array"),
+            ("--assume=distinct:role", "nothing can be assumed about role: it is not an array"),
         ],
     )
     def test_what_does_not_fit_one_is_refused(self, given: str, message: str) -> None:

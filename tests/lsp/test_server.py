@@ -13,7 +13,7 @@ from lsprotocol import types as lsp
 from ptxkit.lsp.changes import NONE, Outdated
 from ptxkit.lsp.diagnosing import findings as findings_of
 from ptxkit.lsp.document import Document
-from ptxkit.lsp.server import LARGE, Server
+from ptxkit.lsp.protocol import LARGE, Server
 
 URI = "file:///nowhere/kernel.ptx"
 TEXT = """.version 8.5
@@ -237,12 +237,14 @@ def test_a_large_file_is_answered_while_it_is_looked_at(client: Client) -> None:
 WAITS, COMPUTES = "threading.Event().wait()", "any(False for _ in iter(int, 1))"
 
 
-def endless(what: str, work: str) -> str:
-    """Lets a function of the server never end."""
-    return f"import threading\nimport ptxkit.lsp.server as server\nserver.{what} = lambda *given: {work}"
+def endless(module: str, what: str, work: str) -> str:
+    """Lets a function that a module of the server calls never end."""
+    return f"import threading\nimport ptxkit.lsp.{module} as module\nmodule.{what} = lambda *given: {work}"
 
 
-@pytest.mark.parametrize("client", [endless("repaired", WAITS), endless("repaired", COMPUTES)], indirect=True, ids=["waits", "computes"])
+@pytest.mark.parametrize(
+    "client", [endless("server", "repaired", WAITS), endless("server", "repaired", COMPUTES)], indirect=True, ids=["waits", "computes"]
+)
 def test_a_search_for_a_repair_does_not_keep_the_server(client: Client) -> None:
     client.start(resolves=True)
     client.open(URI, TEXT)
@@ -254,7 +256,7 @@ def test_a_search_for_a_repair_does_not_keep_the_server(client: Client) -> None:
     client.close()
 
 
-@pytest.mark.parametrize("client", [endless("findings", COMPUTES)], indirect=True, ids=["computes"])
+@pytest.mark.parametrize("client", [endless("protocol", "findings", COMPUTES)], indirect=True, ids=["computes"])
 def test_rules_at_work_do_not_keep_the_server(client: Client) -> None:
     client.start()
     client.open(URI, TEXT)
@@ -262,7 +264,7 @@ def test_rules_at_work_do_not_keep_the_server(client: Client) -> None:
     client.close()
 
 
-@pytest.mark.parametrize("client", [endless("findings", WAITS)], indirect=True, ids=["waits"])
+@pytest.mark.parametrize("client", [endless("protocol", "findings", WAITS)], indirect=True, ids=["waits"])
 def test_an_editor_that_ends_without_a_word_ends_the_server(client: Client) -> None:
     client.start()
     client.open(URI, TEXT)

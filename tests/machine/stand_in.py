@@ -40,7 +40,7 @@ class Lanes:
     def broadcast(self, x: Any) -> Any:
         return x if getattr(x, "ndim", 0) else np.full(self.count, x, getattr(x, "dtype", None))
 
-    def fault(self, mask: Any, reason: str, kind: str = "undefined") -> None:
+    def fault(self, mask: Any, reason: str, kind: str = "undefined", why: str = "") -> None:
         raise Stopped(mask, reason)
 
     def load(self, space: str, address: Any, dtype: Any, width: int = 1) -> Any:

@@ -103,7 +103,7 @@ def test_bad_input(tmp_path: Path) -> None:
     launch = tmp_path / "launch.toml"
     for text, words in (
         ("[[kernel]]\nentry = 3\n", "launch.toml:2:1: error[X002] `entry` must be a string"),
-        ('[[kernel]]\nentry = "other"\ngrid = 1\nblock = 1\n', "has no kernel `other`; there are scale"),
+        ('[[kernel]]\nentry = "other"\ngrid = 1\nblock = 1\n', "no kernel 'other'; there is scale"),
         ('[[kernel]]\nfile = "f"\nentry = "scale"\ngrid = 1\nblock = 1\n', "has no launch for"),
         ('[[kernel]]\nentry = "scale"\ngrid = 1\nblock = 1\n', "scale has 4 parameters, the launch 0 arguments"),
     ):

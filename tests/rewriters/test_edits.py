@@ -31,8 +31,10 @@ from ptxkit.rewriters import (
     select,
 )
 from ptxkit.rewriters.engine import edits as engine
+from ptxkit.rewriters.engine import preserving
 from ptxkit.rewriters.engine.code import Code
 from ptxkit.rewriters.engine.points import Points
+from ptxkit.rewriters.engine.preserving import Checks
 from ptxkit.rewriters.strip import strip
 
 HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n"
@@ -430,19 +432,19 @@ class TestPlantedFaults:
         return broken(module, apply(module, edits, "test").module)
 
     def test_name_collision_in_an_inner_scope(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(engine._Batch, "_check_names", unchecked_names)
-        monkeypatch.setattr(engine._Batch, "_taken", unchecked_names)
+        monkeypatch.setattr(Checks, "_names", unchecked_names)
+        monkeypatch.setattr(Checks, "taken", unchecked_names)
         inner = kernel("\t{\n\tmov.u32 %r1, 1;\n\tadd.u32 %r1, %r1, %r2;\n\t}\n\tret;\n")
 
         assert self.broken(inner, Before(site(inner, "mov"), ".reg .b32 %r2;"))
 
     def test_carry_chain_cut(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(engine, "points", no_points)
+        monkeypatch.setattr(preserving, "points", no_points)
 
         assert self.broken(CARRY, After(site(CARRY, "add.cc"), "sub.cc.u32 %r7, %r7, 1;"))
 
     def test_call_sequence_split(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(engine, "points", no_points)
+        monkeypatch.setattr(preserving, "points", no_points)
 
         assert self.broken(CALL, Before(site(CALL, "call"), "mov.u32 %r5, 0;"))
         assert self.broken(CALL, After(site(CALL, "call"), "mov.u32 %r5, 0;"))
@@ -456,13 +458,13 @@ class TestPlantedFaults:
         def unchecked(self: object, routine: object, path: object, found: Code, *_: object) -> None:
             return None
 
-        monkeypatch.setattr(engine._Batch, "_check_code", unchecked)
+        monkeypatch.setattr(Checks, "code", unchecked)
 
         assert self.broken(LINES, After(site(LINES, "add"), ".loc 1 99 1\nmov.u32 %r5, 0;")) == []
         assert self.broken(LINES, After(site(LINES, "add", 1), ".loc 1 99 1\nmov.u32 %r5, 0;"))
 
     def test_label_between_a_pragma_and_its_loop(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(engine, "is_block_pragma", lambda statement: False)
+        monkeypatch.setattr(preserving, "is_block_pragma", lambda statement: False)
 
         assert self.broken(LOOP, Before(site(LOOP, "add"), "@%p2 bra $here; $here:", converged=True))
 

@@ -7,12 +7,9 @@ lies between them on the path. `Finding.kind` identifies the error.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from itertools import pairwise
 
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import control_flow
-from ptxkit.analyses.cfg.loops import Loop, loops
-from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.analyses.cfg.reachability import closure
 from ptxkit.analyses.events.descriptors import matrices
 from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
@@ -23,23 +20,23 @@ from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.memory.accesses import Access, accesses
 from ptxkit.analyses.memory.regions import Region, Regions, regions
-from ptxkit.analyses.protocols.async_copy.kinds import CopyFault
+from ptxkit.analyses.protocols.async_copy.hazards import Hazard, instructions, notes_of, report
+from ptxkit.analyses.protocols.async_copy.kinds import BULK, COPY, CopyFault
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.environment import settler
 from ptxkit.analyses.symbolic.terms import Term
-from ptxkit.analyses.symex.async_groups import ITERATION, Operation, Trail
-from ptxkit.analyses.symex.async_queue import Coverage, Moment, Observer, explore
-from ptxkit.analyses.symex.path_condition import Choices, Model
-from ptxkit.analyses.threads.lanes import lanes
+from ptxkit.analyses.symex.async_groups import Operation, Trail
+from ptxkit.analyses.symex.async_queue import Coverage, explore
+from ptxkit.analyses.symex.moments import Moment, Observer
+from ptxkit.analyses.symex.path_condition import Choices
 from ptxkit.analyses.uniformity.uniformity import uniformity
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 
-COPY, BULK = "cp.async", "bulk"
 QUEUES = (COPY, BULK)
 SHARED = ".shared"
 MOST_FAILURES = 8
-"""Once this many paths had no inputs, the function is not searched for inputs any more."""
+"""Once this many paths had no inputs, the function is no longer searched for inputs."""
 
 
 @frozen
@@ -49,7 +46,7 @@ class Copies:
     findings: tuple[Finding, ...]
     coverage: Coverage
     blind: frozenset[str]
-    """Why the absence of findings is no proof: `paths` that were not followed to the end, `addresses` that could not be compared, a
+    """Why the absence of findings is not a proof: `paths` that were not followed to the end, `addresses` that could not be compared, a
     `shape` of the CTA that is unspecified. Empty if it is a proof."""
 
 
@@ -85,22 +82,6 @@ class _Memory:
         return isinstance(other, _Memory) and self._key() == other._key()
 
 
-@frozen(eq=False)
-class _Hazard:
-    """An access that conflicts with an operation in flight."""
-
-    moment: Moment
-    operation: Operation
-    access: Access
-    threads: tuple[int, int]
-    """The accessing thread, and the thread that started the operation."""
-    latest: tuple[Operation, ...]
-    were_used: bool
-    """Whether any data of the last wait was read before."""
-    model: Model | None
-    """Inputs that take the path; None if none were found, and what lies between the two is the same on all paths."""
-
-
 @fact
 def copies(routine: Routine) -> Copies:
     """The findings about the asynchronous copies of a function; empty if it has none."""
@@ -119,7 +100,8 @@ def copies(routine: Routine) -> Copies:
         "addresses": watch.is_unclear or watch.failures > 0,
         "shape": watch.regions.thread_block.is_assumed and watch.regions.thread_block.size <= WARP,
     }
-    return Copies(tuple(watch.findings()), coverage, frozenset([word for word, holds in blind.items() if holds]))
+    found = report(routine, watch.regions.thread_block, tuple(watch.hazards.values()), watch.ends, watch.found)
+    return Copies(tuple(found), coverage, frozenset([word for word, holds in blind.items() if holds]))
 
 
 def _matrix_reads(routine: Routine) -> Iterator[Access]:
@@ -151,7 +133,7 @@ class _Watch(Observer):
         self.failures = 0
         self.possible: dict[Choices, bool] = {}
         """For the branch choices of paths on which an access could not be proved, whether inputs for the choices exist."""
-        self.hazards: dict[tuple[int, int, str], _Hazard] = {}
+        self.hazards: dict[tuple[int, int, str], Hazard] = {}
         self.ends: list[tuple[Moment, Operation]] = []
         self.seen: set[tuple[object, ...]] = set()
         self.used: set[Hashable] = set()
@@ -211,7 +193,7 @@ class _Watch(Observer):
 
     def terms_of_bulk(self) -> dict[int, tuple[Term, ...]]:
         """The terms at the instructions that matter to bulk copies."""
-        started = self._instructions(BULK, Action.OPEN)
+        started = instructions(self.routine, BULK, Action.OPEN)
         writes = {i for i, own in self.own_accesses.items() if any(access.writes for access in own)}
         return {i: own for i, own in self.terms.items() if i in started | writes}
 
@@ -278,20 +260,20 @@ class _Watch(Observer):
             if operation.queue == COPY:
                 # a warp reaches its tensor core operation together
                 signalled = signalled or by_tensor_core
-                self._collide(moment, access, region, operation, 1, True, memory, "told" if signalled else "waited")
+                self._collide(moment, access, region, operation, 1, True, memory, "signalled" if signalled else "waited")
 
     def _write(self, moment: Moment, access: Access, region: Region, memory: _Memory, started: Operation | None) -> None:
         for operation in moment.queue(BULK).unread:
             self._collide(moment, access, region, operation, 0, None, memory, "pending")
         for operation, signalled in memory.waited:
             if operation.queue == BULK:
-                self._collide(moment, access, region, operation, 0, True, memory, "told" if signalled else "waited")
+                self._collide(moment, access, region, operation, 0, True, memory, "signalled" if signalled else "waited")
         if not access.memory.is_async:
             for operation in moment.pending(COPY):
                 self._collide(moment, access, region, operation, 1, None, memory, "pending")
             for operation, signalled in memory.waited:
                 if operation.queue == COPY:
-                    self._collide(moment, access, region, operation, 1, True, memory, "told" if signalled else "waited")
+                    self._collide(moment, access, region, operation, 1, True, memory, "signalled" if signalled else "waited")
         if started is None or started.queue != COPY:
             return
         for operation in moment.queue(COPY).open:
@@ -340,7 +322,7 @@ class _Watch(Observer):
         if not accessing:
             return False
         region = region.by(accessing)
-        between_warps = kind == "told" or (others and self._is_one_lane(moment, operation))
+        between_warps = kind == "signalled" or (others and self._is_one_lane(moment, operation))
         threads = self.regions.meet_between_warps(region, mine) if between_warps else self.regions.overlap(region, mine, others)
         if threads is None:
             return False
@@ -363,7 +345,7 @@ class _Watch(Observer):
         is_on_all_paths = operation.queue == BULK and kind == "pending" and not moment.skipped(operation)
         if model is not None or is_on_all_paths:
             were_used = any(one.signature in self.used for one in memory.latest)
-            self.hazards[key] = _Hazard(moment, operation, access, threads, memory.latest, were_used, model)
+            self.hazards[key] = Hazard(kind, moment, operation, access, threads, memory.latest, were_used, model)
         return True
 
     def _gives_up(self, moment: Moment) -> bool:
@@ -415,7 +397,7 @@ class _Watch(Observer):
             moment.instruction,
             f"{other} refills what {one} may still be reading: no barrier separates this from the read",
             ((read.instruction, f"{one} reads it here"),),
-            notes=self._notes(moment),
+            notes=notes_of(self.regions.thread_block, moment),
             kind=CopyFault.SLOT_REFILL_WITHOUT_BARRIER,
             child=access.child,
         )
@@ -443,295 +425,12 @@ class _Watch(Observer):
             tried = ("leave", operation.instruction, moment.instruction)
             if tried in self.seen:
                 continue
-            others = self._instructions(BULK, Action.WAIT) - {step.instruction for step in moment.since(operation)}
+            others = instructions(self.routine, BULK, Action.WAIT) - {step.instruction for step in moment.since(operation)}
             if (others and moment.hinges(operation)) or moment.model(operation) is None:
                 # a wait that is not on the path may be executed whenever the copy is
                 continue
             self.seen.add(tried)
             self.ends.append((moment, operation))
-
-    def _unfinished(self, moment: Moment, operation: Operation) -> None:
-        """Reports a bulk copy that may still read shared memory when its thread exits."""
-        waits = self._waits(moment, operation, BULK)
-        foreign = self._waits(moment, operation, COPY)
-        if waits and moment.queue(BULK).group_of(operation) is None:
-            rule, at = CopyFault.BULK_STORE_NOT_COMMITTED, waits[-1].instruction
-            message = "the bulk copy is not committed to a group, so this wait does not cover it"
-        elif not waits and foreign:
-            rule, at = CopyFault.WRONG_ASYNC_GROUP_KIND, foreign[-1].instruction
-            message = "this wait covers groups of non-bulk copies only; the copy in flight is a bulk copy"
-        else:
-            rule, at = CopyFault.BULK_STORE_NOT_WAITED_BEFORE_EXIT, moment.instruction
-            message = "the thread ends while a bulk copy that it started may still read shared memory"
-        self._add(
-            Finding(
-                at,
-                message,
-                self._steps(moment, operation, at),
-                rule == CopyFault.WRONG_ASYNC_GROUP_KIND,
-                self._notes(moment, operation),
-                kind=rule,
-            )
-        )
-
-    # --- results
-
-    def findings(self) -> Iterator[Finding]:
-        """The findings in text order. For accesses with the same cause, the first on a path is reported."""
-        early: dict[Hashable, list[tuple[str, int, _Hazard]]] = {}
-        for (_, _, kind), hazard in self.hazards.items():
-            if kind == "pending" and hazard.operation.queue == COPY:
-                rule, at = self._why_early(hazard)
-                early.setdefault(self._cause(hazard), []).append((rule, at, hazard))
-        for found in early.values():
-            found = [one for one in found if not self._is_ahead(one[2])] or [one for one in found if one[2].access.writes] or found
-            self._early(*next((one for one in found if one[0] in _FIRST), found[0]))
-        reported: set[Hashable] = {rule for rule, _ in self.found}
-        for (_, _, kind), hazard in self.hazards.items():
-            cause = (kind, self._cause(hazard))
-            if kind == "overlap" and hazard.operation.instruction == hazard.moment.instruction and reported & _EARLY:
-                continue
-            if cause in reported or (kind == "pending" and hazard.operation.queue == COPY):
-                continue
-            reported.add(cause)
-            if kind == "overlap":
-                self._overlap(hazard)
-            elif kind in ("waited", "told"):
-                self._unpublished(hazard)
-            else:
-                self._overwritten(hazard)
-        overwritten = {hazard.operation.instruction for hazard in self.hazards.values() if hazard.operation.queue == BULK}
-        for moment, operation in self.ends:
-            if operation.instruction not in overwritten:
-                self._unfinished(moment, operation)
-        yield from sorted(self.found.values(), key=lambda finding: (finding.instruction, finding.kind))
-
-    def _cause(self, hazard: _Hazard) -> Hashable:
-        """A key that is equal for hazards with the same cause: the last insufficient wait, or else the commit, or else the start."""
-        steps = hazard.moment.since(hazard.operation)
-        waits = self._instructions(hazard.operation.queue, Action.WAIT) | self._instructions(hazard.operation.queue, Action.COMMIT)
-        last = [step.instruction for step in steps if step.instruction in waits]
-        return last[-1] if last else hazard.operation.instruction
-
-    def _add(self, finding: Finding) -> None:
-        self.found.setdefault((finding.kind, finding.instruction), finding)
-
-    def _overlap(self, hazard: _Hazard) -> None:
-        who = self.regions.thread_block.name(hazard.threads[0])
-        self._add(
-            Finding(
-                hazard.moment.instruction,
-                f"two copies of one group write the same bytes: {who} starts both",
-                ((hazard.operation.instruction, "the other is started here"),),
-                notes=self._notes(hazard.moment, hazard.operation),
-                kind=CopyFault.CPASYNC_OVERLAP_IN_GROUP,
-                child=hazard.access.child,
-            )
-        )
-
-    def _unpublished(self, hazard: _Hazard) -> None:
-        moment, operation = hazard.moment, hazard.operation
-        reader, owner = (self.regions.thread_block.name(thread) for thread in hazard.threads)
-        if operation.queue == COPY:
-            does = "reads" if hazard.access.reads else "overwrites"
-            message = f"{reader} {does} what {owner} copied: {owner} has waited for it, but no barrier followed the wait"
-            notes, steps_ = self._notes(moment, operation), self._steps(moment, operation)
-            is_certain = hazard.access.reads or not self._is_ahead(hazard)
-            self._add(
-                Finding(
-                    moment.instruction,
-                    message,
-                    steps_,
-                    is_certain,
-                    notes,
-                    kind=CopyFault.CPASYNC_MISSING_BARRIER_AFTER_WAIT,
-                    child=hazard.access.child,
-                )
-            )
-            return
-        waits = self._waits(moment, operation, BULK)
-        at = waits[-1].instruction if waits else moment.instruction
-        message = f"{owner} waits until its bulk copy has read the source, but {reader} overwrites it with no barrier in between"
-        steps = [*self._steps(moment, operation, at), (moment.instruction, f"{reader} overwrites the source here")]
-        self._add(Finding(at, message, tuple(steps), notes=self._notes(moment, operation), kind=CopyFault.BULK_WAIT_BY_NON_ISSUER))
-
-    def _early(self, rule: str, at: int, hazard: _Hazard) -> None:
-        """Reports a read of data that a copy may still be writing."""
-        moment, operation = hazard.moment, hazard.operation
-        reader, owner = (self.regions.thread_block.name(thread) for thread in hazard.threads)
-        does = "reads" if hazard.access.reads else "overwrites"
-        who = f"{reader} {does} {'its own copy' if reader == owner else f'what {owner} copies'}"
-        steps = self._steps(moment, operation, at)
-        if at == moment.instruction:
-            message = f"{who} while the copy may be in flight"
-            child: int | None = hazard.access.child
-        else:
-            message = _SAID[rule].format(accessed="read" if hazard.access.reads else "overwritten")
-            child = None
-            steps = (*steps, (moment.instruction, f"{who} here, while it may be in flight"))
-        notes = self._notes(moment, operation)
-        # a read needs the data; an overwrite loses it, though it may only be zeros that arrive late
-        is_ahead = self._is_ahead(hazard)
-        is_note = is_ahead and hazard.access.reads
-        if is_note:
-            notes = (*notes, "not a bug if copies for iterations that never execute have a size of 0")
-        self._add(Finding(at, message, steps, not is_ahead, notes, kind=rule, child=child, is_note=is_note))
-
-    def _is_ahead(self, hazard: _Hazard) -> bool:
-        """Whether a loop, or code before it, started a copy that may be empty, and only code after the loop reads its destination.
-
-        Such a loop prefetches, and its last copies are empty depending on sizes; which sizes are possible is unknown. If it iterates fewer
-        times than it prefetches, these copies come from before the loop.
-        """
-        if hazard.operation.idle is None:
-            return False
-        flow = control_flow(self.routine)
-        start, end = hazard.operation.instruction, hazard.moment.instruction
-        starts = self._instructions(COPY, Action.OPEN)
-        for loop in loops(self.routine).loops:
-            own = [i for i in starts if flow.block_of[i] in loop]
-            if own and flow.block_of[end] not in loop and all(comes_to(self.routine, i, end) for i in own):
-                if start in own or all(comes_to(self.routine, start, i) for i in own):
-                    return True
-        return False
-
-    def _why_early(self, hazard: _Hazard) -> tuple[str, int]:
-        moment, operation = hazard.moment, hazard.operation
-        waits = self._waits(moment, operation, COPY)
-        if not waits:
-            foreign = self._waits(moment, operation, BULK)
-            return (
-                (CopyFault.WRONG_ASYNC_GROUP_KIND, foreign[-1].instruction)
-                if foreign
-                else (CopyFault.CPASYNC_READ_BEFORE_WAIT, moment.instruction)
-            )
-        last = waits[-1]
-        steps = moment.since(operation)
-        before, after = steps[: steps.index(last)], steps[steps.index(last) + 1 :]
-        starts, commits = self._instructions(COPY, Action.OPEN), self._instructions(COPY, Action.COMMIT)
-        is_committed = any(step.instruction in commits for step in before)
-        late = any(step.instruction in commits for step in after)
-        if not is_committed:
-            crossed = any(step.instruction <= ITERATION for step in before)
-            return (
-                CopyFault.WAIT_BEFORE_COMMIT if late or not crossed else CopyFault.GROUP_COUNT_UNBALANCED_OVER_BACK_EDGE
-            ), last.instruction
-        tail = before[max(position for position, step in enumerate(before) if step.instruction in commits) + 1 :]
-        if late and any(step.instruction in starts for step in tail):
-            return CopyFault.WAIT_BEFORE_COMMIT, last.instruction
-        if self._skips_commit(before, last.instruction, commits):
-            return CopyFault.GROUP_COUNT_UNBALANCED_OVER_BACK_EDGE, last.instruction
-        if hazard.latest and not hazard.were_used:
-            return CopyFault.CPASYNC_READ_BEFORE_WAIT, moment.instruction
-        return CopyFault.WAIT_GROUP_TOO_WEAK, last.instruction
-
-    def _skips_commit(self, steps: Sequence[Trail], wait: int, commits: set[int]) -> bool:
-        """Whether the loop around the wait starts copies, and the path completed an iteration of it without a commit."""
-        index = loops(self.routine).innermost[control_flow(self.routine).block_of[wait]]
-        if index is None:
-            return False
-        loop = loops(self.routine).loops[index]
-        flow = control_flow(self.routine)
-        if not any(flow.block_of[i] in loop for i in self._instructions(COPY, Action.OPEN)):
-            return False
-        rounds = [position for position, step in enumerate(steps) if step.instruction == ITERATION - loop.header]
-        if any(not any(step.instruction in commits for step in steps[start:end]) for start, end in pairwise(rounds)):
-            return True
-        # the iteration that contains the wait: no commit before it, though other paths have one
-        if not rounds or any(step.instruction in commits for step in steps[rounds[-1] :]):
-            return False
-        return any(flow.block_of[commit] in loop and self._leads(commit, wait, loop) for commit in commits)
-
-    def _leads(self, first: int, then: int, loop: Loop) -> bool:
-        """Whether an instruction comes before another in one iteration of a loop."""
-        flow = control_flow(self.routine)
-        start, goal = flow.block_of[first], flow.block_of[then]
-        if start == goal:
-            return first < then
-        before = closure([start], lambda at: [after for after in flow.successors(at) if after in loop and after != loop.header])
-        return goal != loop.header and any(goal in flow.successors(at) for at in before)
-
-    def _overwritten(self, hazard: _Hazard) -> None:
-        """Reports a write to data that a bulk copy may still be reading."""
-        moment, operation = hazard.moment, hazard.operation
-        waits = self._waits(moment, operation, BULK)
-        foreign = self._waits(moment, operation, COPY)
-        stranger = self._stranger(operation)
-        writer, owner = (self.regions.thread_block.name(thread) for thread in hazard.threads)
-        wrong = (moment.instruction, f"{writer} overwrites the source here")
-        if waits and moment.queue(BULK).group_of(operation) is None:
-            rule, at, message = (
-                CopyFault.BULK_STORE_NOT_COMMITTED,
-                waits[-1].instruction,
-                "the bulk copy is not committed to a group, so this wait does not cover it",
-            )
-        elif not waits and foreign:
-            rule, at = CopyFault.WRONG_ASYNC_GROUP_KIND, foreign[-1].instruction
-            message = "this wait covers groups of non-bulk copies only; the copy in flight is a bulk copy"
-        elif not waits and stranger is not None:
-            rule, at = CopyFault.BULK_WAIT_BY_NON_ISSUER, stranger
-            message = f"{owner} started the bulk copy; waits by other threads do not cover it"
-        else:
-            rule, at, message = (
-                CopyFault.BULK_SOURCE_OVERWRITTEN,
-                moment.instruction,
-                f"{writer} overwrites what a bulk copy of {owner} may still be reading",
-            )
-        steps = self._steps(moment, operation, at)
-        child = hazard.access.child if rule == CopyFault.BULK_SOURCE_OVERWRITTEN else None
-        self._add(
-            Finding(
-                at,
-                message,
-                steps if rule == CopyFault.BULK_SOURCE_OVERWRITTEN else (*steps, wrong),
-                hazard.model is not None,
-                notes=self._notes(moment, operation),
-                kind=rule,
-                child=child,
-            )
-        )
-
-    def _stranger(self, operation: Operation) -> int | None:
-        """A wait for bulk copies that no thread that started this one executes, although others may."""
-        started = operation.threads
-        for i in sorted(self._instructions(operation.queue, Action.WAIT)):
-            runs = lanes(self.routine).execution(i)
-            if started & runs.everyone and not started & runs.may:
-                return i
-        return None
-
-    def _waits(self, moment: Moment, operation: Operation, queue: str) -> list[Trail]:
-        waits = self._instructions(queue, Action.WAIT)
-        return [step for step in moment.since(operation) if step.instruction in waits]
-
-    def _instructions(self, queue: str, action: Action) -> set[int]:
-        return {i for i, own in effects(self.routine).items() if any(e.queue == queue and e.action is action for e in own)}
-
-    def _steps(self, moment: Moment, operation: Operation, at: int | None = None) -> tuple[tuple[int, str], ...]:
-        return tuple(dict.fromkeys([step for step in moment.witness(operation) if step[0] != at]))
-
-    def _notes(self, moment: Moment, *operations: Operation) -> tuple[str, ...]:
-        """The inputs that take the path, as notes."""
-        model = moment.model(*operations) or {}
-        given = [f"{leaf} = {number}" for leaf, number in model.items() if leaf.operator in ("parameter", "special")]
-        notes = ["this happens with " + ", ".join(sorted(given))] if given else []
-        if self.regions.thread_block.is_assumed:
-            notes.append(f"for a CTA of {'x'.join(map(str, self.regions.thread_block.shape))} threads")
-        return tuple(notes)
-
-
-_FIRST = (CopyFault.WRONG_ASYNC_GROUP_KIND, CopyFault.GROUP_COUNT_UNBALANCED_OVER_BACK_EDGE, CopyFault.WAIT_BEFORE_COMMIT)
-"""Reported first if accesses have the same cause."""
-_EARLY = {*_FIRST, CopyFault.WAIT_GROUP_TOO_WEAK, CopyFault.CPASYNC_READ_BEFORE_WAIT}
-
-_SAID: dict[str, str] = {
-    CopyFault.WAIT_BEFORE_COMMIT: "this wait does not cover copies that are committed to a group only after it",
-    CopyFault.WAIT_GROUP_TOO_WEAK: "this wait may leave in flight the group whose bytes are {accessed} next: fewer may stay in flight",
-    CopyFault.GROUP_COUNT_UNBALANCED_OVER_BACK_EDGE: (
-        "this wait relies on one group per iteration, but on this path an iteration commits none"
-    ),
-    CopyFault.WRONG_ASYNC_GROUP_KIND: "this wait covers bulk groups only; the copy that is {accessed} next is not a bulk copy",
-}
 
 
 def _warps_of(threads: int) -> int:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import enum
 
+COPY, BULK = "cp.async", "bulk"
+"""The queues of non-bulk copies, and of bulk copies."""
+
 
 class CopyFault(enum.StrEnum):
     """Errors of asynchronous copies."""

@@ -14,7 +14,7 @@ from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.memory.accesses import Access, accesses, locate, size_of
 from ptxkit.analyses.numbers.arithmetic import signed
-from ptxkit.analyses.protocols.async_copy.copies import COPY
+from ptxkit.analyses.protocols.async_copy.kinds import COPY
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.thread_block import thread_block_of
 from ptxkit.analyses.symbolic.values import values

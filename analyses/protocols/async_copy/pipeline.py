@@ -20,7 +20,8 @@ from ptxkit.analyses.symbolic.environment import settler
 from ptxkit.analyses.symbolic.terms import Term, spoken
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.symex.async_groups import ITERATION, Trail
-from ptxkit.analyses.symex.async_queue import Moment, Observer, explore
+from ptxkit.analyses.symex.async_queue import explore
+from ptxkit.analyses.symex.moments import Moment, Observer
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 

@@ -12,7 +12,8 @@ from ptxkit.analyses.memory.accesses import accesses
 from ptxkit.analyses.memory.regions import Region, regions
 from ptxkit.analyses.symbolic.environment import settler
 from ptxkit.analyses.symbolic.terms import Term
-from ptxkit.analyses.symex.async_queue import Coverage, Moment, Observer, explore
+from ptxkit.analyses.symex.async_queue import Coverage, explore
+from ptxkit.analyses.symex.moments import Moment, Observer
 from ptxkit.frozen import frozen
 
 

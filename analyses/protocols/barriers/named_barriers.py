@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.events.barriers import BarrierUse, barriers
-from ptxkit.analyses.framework.bindings import has_such
+from ptxkit.analyses.framework.bindings import has_matching
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.inputs import contrasting_arguments
 from ptxkit.analyses.launch.launch import WARP, WARP_MASK, launch
@@ -86,7 +86,7 @@ def named_barriers(routine: Routine) -> tuple[Group, ...]:
         return ()
     flow = control_flow(routine)
     uses = barriers(routine).cta
-    calls = has_such(routine, lambda bound: bound.flow == "call")
+    calls = has_matching(routine, lambda bound: bound.flow == "call")
     if not uses or calls or any(not _numbers(use) for use in uses):
         return ()
     groups: dict[int, list[Site] | None] = {}

@@ -12,7 +12,7 @@ from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.reachability import closure, nearest_first
 from ptxkit.analyses.events.barriers import term_of
-from ptxkit.analyses.framework.bindings import bindings, such
+from ptxkit.analyses.framework.bindings import bindings, matching
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.inputs import arguments, loads_of_lanes
 from ptxkit.analyses.launch.launch import WARP, WARP_MASK, launch
@@ -71,7 +71,7 @@ class Unheard:
 def masked(routine: Routine) -> tuple[int, ...]:
     """The reachable instructions with a member mask; empty in functions that only some threads may enter."""
     flow = control_flow(routine)
-    own = such(routine, lambda bound: bound.members is not None and bound.members.reads)
+    own = matching(routine, lambda bound: bound.members is not None and bound.members.reads)
     return tuple([i for i, _ in own if flow.block_of[i] in flow.reachable]) if own and enters_whole(routine) else ()
 
 

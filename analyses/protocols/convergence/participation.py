@@ -15,7 +15,7 @@ from ptxkit.analyses.cfg.dominators import dominators, quiet
 from ptxkit.analyses.cfg.graph import callees, control_flow
 from ptxkit.analyses.cfg.loops import Loop, loops
 from ptxkit.analyses.cfg.reachability import closure
-from ptxkit.analyses.framework.bindings import such
+from ptxkit.analyses.framework.bindings import matching
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.launch.launch import WARP, WARP_MASK
@@ -83,7 +83,7 @@ def divergences(routine: Routine) -> tuple[Divergence, ...]:
     Only for kernels and functions that all threads enter; the callers of other functions are unknown.
     """
     flow = control_flow(routine)
-    own = {i: list(demands_of(routine, i, bound)) for i, bound in such(routine, _may_demand) if flow.block_of[i] in flow.reachable}
+    own = {i: list(demands_of(routine, i, bound)) for i, bound in matching(routine, _may_demand) if flow.block_of[i] in flow.reachable}
     if not any(own.values()) or not enters_whole(routine):
         return ()
     found = []
@@ -116,7 +116,7 @@ def _may_demand(bound: Bound) -> bool:
 def _demands(routine: Routine, inside: frozenset[str]) -> Iterator[Demand]:
     """The instructions that must be executed together and that all callers of a function execute."""
     flow, post = control_flow(routine), dominators(routine).post
-    for i, bound in such(routine, _may_demand):
+    for i, bound in matching(routine, _may_demand):
         if routine.instructions[i].guard is None:
             block = flow.block_of[i]
             if block in flow.reachable and post.dominates(block, 0):

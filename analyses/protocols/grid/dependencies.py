@@ -9,7 +9,7 @@ from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.analyses.cfg.reachability import nearest_first
 from ptxkit.analyses.events.mbarriers import reads_remote
 from ptxkit.analyses.events.steps import Does, steps
-from ptxkit.analyses.framework.bindings import bindings, such
+from ptxkit.analyses.framework.bindings import bindings, matching
 from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import cluster_size
@@ -32,7 +32,7 @@ def findings(routine: Routine) -> tuple[Finding, ...]:
 
 def _with(routine: Routine, effect: str) -> list[int]:
     flow = control_flow(routine)
-    return [i for i, _ in such(routine, lambda bound: effect in bound.effects) if flow.block_of[i] in flow.reachable]
+    return [i for i, _ in matching(routine, lambda bound: effect in bound.effects) if flow.block_of[i] in flow.reachable]
 
 
 def _grid(routine: Routine) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.paths import comes_to
-from ptxkit.analyses.framework.bindings import such
+from ptxkit.analyses.framework.bindings import matching
 from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
@@ -34,8 +34,8 @@ def _ignored(routine: Routine) -> Iterator[Finding]:
     A result that is only stored or returned is not reported, as nothing that the mbarrier guards follows.
     """
     reachable = control_flow(routine).reachable
-    guarded = [i for i, bound in such(routine, _may_be_guarded)]
-    for i, bound in such(routine, lambda bound: any(one.action == "wait" for one in bound.barrier) and bound.writes):
+    guarded = [i for i, bound in matching(routine, _may_be_guarded)]
+    for i, bound in matching(routine, lambda bound: any(one.action == "wait" for one in bound.barrier) and bound.writes):
         operand = bound.operand(bound.barrier[0].operand)
         is_object = operand is not None and operand.role == "addr"
         if not is_object or control_flow(routine).block_of[i] not in reachable or _decides(routine, i):

@@ -70,7 +70,7 @@ def run(routine: Routine) -> Ran | None:
 
 
 def _launches(routine: Routine, code: Any) -> Iterator[Ran]:
-    from ptxkit.analyses.execution.straying import strayed_to, would_be_inside
+    from ptxkit.analyses.execution.leaving import far_access, would_be_inside
 
     at = {routine.where(i): i for i in range(len(routine.instructions))}
     left = RUNS * most_operations(routine)
@@ -78,7 +78,7 @@ def _launches(routine: Routine, code: Any) -> Iterator[Ran]:
     for shape in shapes(routine)[:MOST_SHAPES]:
         likely = example(routine, shape, Sizes(counts=ROUNDS))
         short = likely.changed(_short)
-        strayed = None
+        far = None
         for one in (short, likely) if short != likely else (likely,):
             for _ in range(MOST_GROWTHS):
                 ran, fault, cost, made = _ran(one, code, at, left)
@@ -89,21 +89,21 @@ def _launches(routine: Routine, code: Any) -> Iterator[Ran]:
                     yield ran
                 if left <= 0:
                     return
-                strayed = strayed_to(fault, made)
+                far = far_access(fault, made)
                 if not _is_outside(fault) or not would_be_inside(fault, made, GROWTH**MOST_GROWTHS):
                     break
                 one = one.with_larger_arrays(GROWTH)
-        if strayed is not None and strayed == last:
+        if far is not None and far == last:
             # no other shape changes that
             return
-        last = strayed
+        last = far
 
 
 def _is_outside(fault: Fault | None) -> bool:
     """Whether the launch left global memory."""
     from ptxkit.analyses.execution.findings import fault_space
 
-    return fault is not None and fault.kind == "address" and fault_space(fault) == ".global"
+    return fault is not None and fault_space(fault) == ".global"
 
 
 def _short(argument: Argument) -> Argument:

@@ -15,7 +15,7 @@ import attrs
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.events.mbarriers import MBARRIER_BYTES, Where, guarded, in_its_cta, may_be_same, mbarrier_operand, where
 from ptxkit.analyses.events.steps import ON_MBARRIERS, Does, Step, steps
-from ptxkit.analyses.framework.bindings import bindings, has_such
+from ptxkit.analyses.framework.bindings import bindings, has_matching
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.memory.address import Address
 from ptxkit.analyses.numbers.arithmetic import signed
@@ -118,7 +118,7 @@ def _usage(routine: Routine, uses: tuple[Use, ...]) -> Usage:
 
 def _calls_others(routine: Routine) -> bool:
     """Whether a function of the module is called that may operate on mbarriers; library functions do not count."""
-    if not has_such(routine, lambda bound: bound.flow == "call"):
+    if not has_matching(routine, lambda bound: bound.flow == "call"):
         return False
     return any(
         step.does in ON_MBARRIERS

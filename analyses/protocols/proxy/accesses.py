@@ -10,7 +10,7 @@ from itertools import islice
 from ptxkit.analyses.cfg.reachability import unfold
 from ptxkit.analyses.events.descriptors import ASYNC, SHARED, described_operands, is_shared_variable, start, warp_value
 from ptxkit.analyses.events.steps import LEAST_BYTES
-from ptxkit.analyses.framework.bindings import bindings, has_such, such
+from ptxkit.analyses.framework.bindings import bindings, has_matching, matching
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.memory.accesses import Access, accesses, locate
 from ptxkit.analyses.symbolic.environment import settler
@@ -50,7 +50,7 @@ class ProxyAccess:
 
 def has_proxy(routine: Routine, proxy: str) -> bool:
     """Whether an instruction accesses memory through the proxy."""
-    return has_such(routine, lambda bound: any(memory.proxy == proxy for memory in bound.memory))
+    return has_matching(routine, lambda bound: any(memory.proxy == proxy for memory in bound.memory))
 
 
 @fact
@@ -61,7 +61,7 @@ def proxy_fences(routine: Routine) -> tuple[int, ...]:
 
 def with_effect(routine: Routine, effect: str) -> Iterator[int]:
     """The instructions that the table says have the effect."""
-    for i, _ in such(routine, lambda bound: effect in bound.effects):
+    for i, _ in matching(routine, lambda bound: effect in bound.effects):
         yield i
 
 

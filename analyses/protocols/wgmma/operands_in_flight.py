@@ -25,7 +25,8 @@ from ptxkit.analyses.protocols.wgmma.register_fences import QUEUE, wgmma
 from ptxkit.analyses.symbolic.environment import settler
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symex.async_groups import Operation
-from ptxkit.analyses.symex.async_queue import Moment, Observer, explore
+from ptxkit.analyses.symex.async_queue import explore
+from ptxkit.analyses.symex.moments import Moment, Observer
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 

@@ -43,7 +43,7 @@ RULE = Rule(
     """,
     proof=(
         "One thread is executed symbolically along a path, with its groups in flight, and inputs that lead along this path are "
-        "found: the group is in flight where the function ends. By itself that is no mistake."
+        "found: the group is in flight where the function ends. That alone is not a mistake."
     ),
     sanitizer="none of its tools looks for this.",
     check=check,

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
-from ptxkit.analyses.protocols.async_copy.copies import COPY
-from ptxkit.analyses.protocols.async_copy.kinds import CopyFault
+from ptxkit.analyses.protocols.async_copy.kinds import COPY, CopyFault
 from ptxkit.analyses.protocols.async_copy.operands import operand_findings
 from ptxkit.diagnostics import Diagnostic, Severity
 

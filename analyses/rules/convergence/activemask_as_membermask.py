@@ -8,7 +8,7 @@ from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.reachability import closure
 from ptxkit.analyses.events.barriers import child_of
-from ptxkit.analyses.framework.bindings import bindings, such
+from ptxkit.analyses.framework.bindings import bindings, matching
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.registers.registers import registers
@@ -29,7 +29,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     for routine in facts.routines:
         uses: dict[int, list[int]] = {}
         missed: dict[int, list[int]] = {}
-        for i, bound in such(routine, lambda bound: bound.members is not None and bound.members.reads):
+        for i, bound in matching(routine, lambda bound: bound.members is not None and bound.members.reads):
             assert bound.members is not None
             mask = child_of(routine, i, bound.members)
             for source in _sources(routine, i, mask):

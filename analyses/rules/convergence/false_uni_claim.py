@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit import fixing
 from ptxkit.analyses.cfg.graph import control_flow
-from ptxkit.analyses.framework.bindings import such
+from ptxkit.analyses.framework.bindings import matching
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.convergence.participation import assumed_note, choose_pair, example_note
@@ -20,7 +20,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """Branches, calls and returns marked `.uni` at which threads of a warp diverge."""
     for routine in facts.routines:
         flow = control_flow(routine)
-        for i, bound in such(routine, lambda bound: bound.flow and bound.has(".uni")):
+        for i, bound in matching(routine, lambda bound: bound.flow and bound.has(".uni")):
             if flow.block_of[i] not in flow.reachable:
                 continue
             if routine.instructions[i].guard is None and bound.flow != "branch-indexed":

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from ptxkit.analyses.cfg.dataflow import solve
 from ptxkit.analyses.cfg.graph import control_flow
-from ptxkit.analyses.framework.bindings import bindings, such
+from ptxkit.analyses.framework.bindings import bindings, matching
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.launch.launch import WARP, launch
@@ -68,7 +68,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 def _changes(routine: Routine) -> Iterator[Change]:
     flow = control_flow(routine)
-    for i, bound in such(routine, lambda bound: "setmaxnreg" in bound.effects):
+    for i, bound in matching(routine, lambda bound: "setmaxnreg" in bound.effects):
         if flow.block_of[i] not in flow.reachable:
             continue
         count = constant_value(routine.instructions[i].operands[0])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import control_flow, find_label
-from ptxkit.analyses.framework.bindings import such
+from ptxkit.analyses.framework.bindings import matching
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.symbolic.origins import origins
@@ -20,7 +20,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     for routine in facts.routines:
         known = values(routine)
         reachable = control_flow(routine).reachable
-        for i, _ in such(routine, lambda bound: bound.flow == "branch-indexed"):
+        for i, _ in matching(routine, lambda bound: bound.flow == "branch-indexed"):
             if control_flow(routine).block_of[i] in reachable:
                 yield from _beyond(facts, routine, known, i)
 

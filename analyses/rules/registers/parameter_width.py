@@ -73,7 +73,7 @@ RULE = Rule(
     name="parameter-width",
     severity=Severity.ERROR,
     summary="a load that reads beyond a parameter, or only part of a pointer",
-    why="Beyond a parameter there is another one, or nothing; part of a pointer is no address (5.1.6.1, 9.7.10.8).",
+    why="Beyond a parameter there is another one, or nothing; part of a pointer is not an address (5.1.6.1, 9.7.10.8).",
     bad="""
         .entry k(.param .u32 n)
         {

@@ -34,7 +34,8 @@ RULE = Rule(
     summary="shared or local memory that is read before anything can have written it",
     why=(
         "Variables in shared and local memory have no initial value (5.1.5, 5.1.7): the read returns what was there before. A line of "
-        "global memory has an undetermined one after discard (9.7.10.16)."
+        "global memory has an undetermined one after discard (9.7.10.16). Nor has tensor memory, to which "
+        "an MMA may add its product (9.1:9.7.16.10)."
     ),
     bad="""
         .shared .align 4 .b8 sum[128];

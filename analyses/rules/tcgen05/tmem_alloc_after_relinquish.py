@@ -22,8 +22,9 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="tensor memory that is allocated after relinquish_alloc_permit or in no valid size, freed with another, or not allocated",
     why=(
-        "After relinquish_alloc_permit a CTA must not allocate any more. An allocation has 32, 64, 128, 256 or 512 columns; its "
-        "deallocation has the same size and .cta_group. Only allocated columns may be accessed (9.1:9.7.16.7)."
+        "After relinquish_alloc_permit a CTA must not allocate again. An allocation has 32, 64, 128, 256 or 512 columns; its "
+        "deallocation has the same size and .cta_group. Only allocated columns may be accessed. With .cta_group::2 a warp of each CTA of "
+        "the pair allocates (9.1:9.7.16.7)."
     ),
     bad="""
         .version 9.0

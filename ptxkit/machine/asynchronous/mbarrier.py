@@ -106,16 +106,17 @@ CHANGE = Update(_step, many=_many)
 """An operation on an mbarrier. The operands are arrivals, transactions and dropped arrivals, all int64."""
 
 
-def wrong(old: Any, count: Any = 0, tx: Any = 0, drop: Any = 0) -> tuple[Any, str] | None:
-    """The lanes for which an operation on an mbarrier is undefined, and why; None if it is defined for all."""
-    for bad, why in (
-        (~is_one(old), "no mbarrier is there: mbarrier.init has not been executed, or the mbarrier was invalidated or overwritten"),
-        (pending(old) - count < 0, "more arrivals at an mbarrier than its phase has pending"),
-        (np.abs(transactions(old) + tx) > MOST, f"the transaction count of an mbarrier leaves the range of {-MOST} to {MOST}"),
-        (expected(old) - drop < 0, "more arrivals dropped from an mbarrier than it expects"),
+def wrong(old: Any, count: Any = 0, tx: Any = 0, drop: Any = 0) -> tuple[Any, str, str] | None:
+    """The lanes for which an operation on an mbarrier is undefined, the reason, and its word as in `Fault.why`; None if it is defined for
+    all."""
+    for bad, reason, why in (
+        (~is_one(old), "no mbarrier is there: mbarrier.init has not been executed, or the mbarrier was invalidated or overwritten", ""),
+        (pending(old) - count < 0, "more arrivals at an mbarrier than its phase has pending", "arrivals"),
+        (np.abs(transactions(old) + tx) > MOST, f"the transaction count of an mbarrier leaves the range of {-MOST} to {MOST}", "bytes"),
+        (expected(old) - drop < 0, "more arrivals dropped from an mbarrier than it expects", "arrivals"),
     ):  # fmt: skip
         if np.any(bad):
-            return bad, why
+            return bad, reason, why
     return None
 
 
@@ -131,4 +132,5 @@ def check(lanes: Any, old: Any, count: Any = 0, tx: Any = 0, drop: Any = 0) -> N
     """Faults if an operation on an mbarrier is undefined."""
     found = wrong(old, count, tx, drop)
     if found is not None:
-        lanes.fault(np.broadcast_to(found[0], lanes.count), found[1], "mbarrier")
+        bad, reason, why = found
+        lanes.fault(np.broadcast_to(bad, lanes.count), reason, "mbarrier", why)

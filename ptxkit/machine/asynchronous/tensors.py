@@ -313,7 +313,7 @@ def _tiles(lanes: Any, given: Any, wanted: str, rank: int, cut: Cutter) -> list[
         if one.type in PACKED:
             first = coordinates[i][0]
             if first % TOGETHER:
-                reason = f"the first coordinate in a tensor of {one.type}, {first}, is no multiple of {TOGETHER}"
+                reason = f"the first coordinate in a tensor of {one.type}, {first}, is not a multiple of {TOGETHER}"
                 lanes.fault(np.arange(lanes.count) == i, reason, "tensormap")
             coordinates[i][0] = first // TOGETHER
         tile = cut(one, coordinates[i], offsets[i])

@@ -154,7 +154,7 @@ class State:
 def result_of(fault: Fault) -> int:
     """The result code for a kernel that ended with a fault."""
     if fault.kind == "address":
-        return Failure("MISALIGNED_ADDRESS" if "misaligned" in fault.reason else "ILLEGAL_ADDRESS").code
+        return Failure("MISALIGNED_ADDRESS" if fault.why == "misaligned" else "ILLEGAL_ADDRESS").code
     if fault.kind in ("budget", "deadlock"):
         return Failure("LAUNCH_TIMEOUT").code
     if fault.kind == "trap":

@@ -459,7 +459,7 @@ class Memory:
         first = int(np.broadcast_to(np.asarray(address, np.uint64), lanes.count)[mask][0])
         why, kind, space, size, limit = bad
         try:
-            lanes.fault(mask, f"{what} {first:#x}: {where}", "address")
+            lanes.fault(mask, f"{what} {first:#x}: {where}", "address", why)
         except Stop as stop:
             stop.access = BadAccess(why, kind, lanes, space, address, size, mask, limit)
             raise

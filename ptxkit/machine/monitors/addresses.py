@@ -71,7 +71,7 @@ class Addresses(Monitor):
         self.collected = Collected(launch)
         target = launch.machine.target.removeprefix("sm_")
         self._takes_all = target.isdecimal() and int(target) <= LAST_TARGET
-        self._meant: dict[int, _Object | None] = {}
+        self._meant: dict[tuple[int, str], _Object | None] = {}
         self._sources: dict[int, _Sources] = {}
         self._entered = 0
         self._calls: list[tuple[Body, Site, CallParts]] = []
@@ -85,7 +85,7 @@ class Addresses(Monitor):
     def fault(self, fault: Fault) -> None:
         if fault.kind == "branch" and fault.threads:
             self._beyond_targets(fault)
-        bad = fault.stop.access if fault.stop is not None else None
+        bad = fault.access
         if bad is None:
             return
         lanes, site = bad.lanes, getattr(bad.lanes, "site", None)
@@ -118,7 +118,7 @@ class Addresses(Monitor):
         """The variable of shared or local memory whose address an access to global memory uses as it is; None if it is something else."""
         if site is None or bad.space != ".global" or bad.why != "outside":
             return None
-        meant = self._object(site, bad.size)
+        meant = self._object(site, bad.kind)
         return meant if meant is not None and meant.space in (".shared", ".local") and meant.start <= at < meant.end else None
 
     def _place(self, bad: BadAccess, at: int) -> tuple[str, int, str]:
@@ -224,11 +224,11 @@ class Addresses(Monitor):
                 for site in body.sites
                 if isinstance(site.bound, Bound) and site.bound.flow == "call"
             ]
-        key = id(site)
+        key = id(site), access.kind
         if key in self._meant:
             meant = self._meant[key]
         else:
-            meant = self._meant[key] = self._object(site, access.size)
+            meant = self._meant[key] = self._object(site, access.kind)
         if meant is None or not access.space.startswith(meant.space):
             return
         at = access.at
@@ -267,13 +267,17 @@ class Addresses(Monitor):
             count=count,
         )
 
-    def _object(self, site: Site, size: int) -> _Object | None:
-        """The only variable that an instruction's address can derive from; None if that is not certain."""
+    def _object(self, site: Site, kind: str) -> _Object | None:
+        """The only variable that the address of an access of some kind can derive from; None if that is not certain."""
         bound = site.bound
         if not isinstance(bound, Bound):
             return None
         addresses = [operand for operand in bound.operands if operand.role == "addr"]
-        if len(addresses) != 1 or bound.asynchronous or bound.completes or any(memory.is_async for memory in bound.memory):
+        if len(addresses) > 1:
+            # a copy has a source and a destination
+            accessed_ = {memory.operand for memory in bound.memory if memory.access == kind}
+            addresses = [operand for operand in addresses if operand.name in accessed_]
+        if len(addresses) != 1:
             return None
         node = part(site.instruction.operands[addresses[0].path[0]], addresses[0].path[1:])
         base = node.base if isinstance(node, Address) else node

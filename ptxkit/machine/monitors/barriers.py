@@ -61,6 +61,10 @@ LEFT = "exited after fewer iterations"
 UNDEFINED = "undefined in CUDA C++, though exits release barriers (9.7.13.7)"
 
 
+_REFUSED = {"cluster": UNPAIRED, "multiple": MULTIPLE}
+"""The rules that barriers which the machine refuses violate, by `Fault.why`; any other is a wrong number."""
+
+
 class Barriers(Monitor):
     """Monitors barriers of CTAs and clusters, collectives of warps and warpgroups, and deadlocks."""
 
@@ -198,7 +202,7 @@ class Barriers(Monitor):
             self._refused(fault)
         if fault.kind != "barrier" or not fault.threads:
             return
-        rule = UNPAIRED if "barrier.cluster" in fault.reason else MULTIPLE if "multiple" in fault.reason else NUMBER
+        rule = _REFUSED.get(fault.why, NUMBER)
         cta, thread = fault.threads[0]
         group = {"cta": list(cta), "threads": [list(one) for _, one in fault.threads], "count": fault.count, "line": fault.line or 0}
         message = f"{spoken_thread(cta, thread)} executes {fault.reason}"

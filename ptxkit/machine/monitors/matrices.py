@@ -5,11 +5,13 @@ results until `tcgen05.wait::ld`. Between a write to registers and a wgmma that 
 of the same shape can follow each other on the same accumulators. Constants and copies that compilers insert between fence and wgmma are not
 counted. The element layout of `wmma` fragments is unspecified, so a fragment must be read as the same kind as it was created (9.7.15.3.5).
 
-Covers W001 to W005 and T003, tensor memory that is not deallocated (T001), and fragments (F001 to F004).
+Covers W001 to W005 and T003, tensor memory that is not deallocated (T001) or that only one CTA of a pair allocates (T002), and fragments
+(F001 to F004).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -39,6 +41,7 @@ RULES = {
     "F003": "wmma-type-mismatch",
     "F004": "wmma-fragment-role-mismatch",
     "T001": "tmem-not-deallocated",
+    "T002": "tmem-alloc-after-relinquish",
     "T003": "tmem-load-not-waited",
     "W001": "wgmma-fence-missing",
     "W002": "wgmma-register-without-fence",
@@ -110,6 +113,8 @@ class Matrices(Monitor):
         self.fresh = np.zeros(residents.count, bool)
         """Whether there was a fence since the last commit."""
         self.allocated: dict[int, tuple[Site, int]] = {}
+        self.of_pairs: Counter[int] = Counter()
+        """How often each CTA has allocated for a pair."""
 
     # --- events
 
@@ -125,6 +130,8 @@ class Matrices(Monitor):
         elif "alloc" in bound.effects:
             for cta, index in zip(lanes.cta.tolist(), lanes.index.tolist(), strict=True):
                 self.allocated.setdefault(cta, (lanes.site, index))
+            if bound.has(".cta_group::2"):
+                self.of_pairs.update(set(lanes.cta.tolist()))
         for one in bound.asynchronous:
             if one.action == "wait" and one.group.startswith("tcgen05"):
                 self._done(lanes, one.group, np.iinfo(np.int64).max)
@@ -168,6 +175,13 @@ class Matrices(Monitor):
                 who = Side(*self.names.thread(thread), self.launch.span(site).line, "allocate")
                 message = f"tensor memory that {_thread(who)} allocates is not deallocated before the kernel ends"
                 self._report("T001", site, site, message, (who,), "")
+        for cta, count in self.of_pairs.items() if self.launch.cluster_size % 2 == 0 else ():
+            peer = cta ^ 1
+            if count > self.of_pairs[peer]:
+                site, thread = self.allocated[cta]
+                who = Side(*self.names.thread(thread), self.launch.span(site).line, "allocate")
+                message = f"{_thread(who)} allocates tensor memory for a pair of CTAs, and no warp of the other CTA does: one of each must"
+                self._report("T002", site, site, message, (who,), "")
         self.flights = {}
 
     # --- registers

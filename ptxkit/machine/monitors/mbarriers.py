@@ -245,7 +245,7 @@ class Mbarriers(Monitor):
             if before >= 0:
                 rule, site = REUSED, self._sites[before]
                 how = "mbarrier.inval" if self._is_inval(site) else "it was overwritten"
-                why = f"which is no mbarrier since {how} on line {self.collected.line(site)}"
+                why = f"which has not been an mbarrier since {how} on line {self.collected.line(site)}"
             message = f"{self._who(lanes, lane)} executes {what}, {why}"
             self._found((id(lanes.site), "dead"), rule, message, lanes, lane, int(at[lane]), "update", len(dead), site)
         knowledge = self.order.knowledge
@@ -504,8 +504,7 @@ class Mbarriers(Monitor):
 
     def _refused(self, fault: Fault) -> None:
         """Reports an undefined operation."""
-        said = fault.reason
-        rule = next((rule for word, rule in _REFUSED if word in said), BEFORE_INIT)
+        rule = _REFUSED.get(fault.why, BEFORE_INIT)
         span = fault.diagnostic.span
         if any(finding.diagnostic.span == span for finding in self.findings):
             return
@@ -513,7 +512,7 @@ class Mbarriers(Monitor):
         side = {"cta": list(cta), "thread": list(thread), "line": fault.line or 0, "kind": "update"}
         witness = {"accesses": [side], "space": "shared", "variable": "", "offset": 0, "bytes": _ALLOTTED}
         self.collected.add(
-            ("fault", fault.line), rule, f"{spoken_thread(cta, thread)}: {said}", None, witness, span=span, count=fault.count
+            ("fault", fault.line), rule, f"{spoken_thread(cta, thread)}: {fault.reason}", None, witness, span=span, count=fault.count
         )
 
     # --- findings
@@ -555,13 +554,8 @@ class Mbarriers(Monitor):
         return spoken_index(self.collected.names.thread(self.residents.first + cta * self.residents.threads)[0])
 
 
-_REFUSED = (
-    ("the count of an mbarrier must be", RANGE),
-    ("noComplete", COMPLETES),
-    ("more arrivals", ARRIVALS),
-    ("transaction count", BYTES),
-)
-"""Phrases in the machine's messages about undefined operations, and their rules."""
+_REFUSED = {"count": RANGE, "completes": COMPLETES, "arrivals": ARRIVALS, "bytes": BYTES}
+"""The rules that undefined operations violate, by `Fault.why`."""
 
 
 def _is_operation(bound: Bound | Mismatch) -> bool:

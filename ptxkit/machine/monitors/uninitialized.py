@@ -11,7 +11,7 @@ A result is undefined if an operand is, unless another operand decides the resul
 predicate, `x ^ x`). A vector or word with some defined bytes is taken to be defined, and so are results that a warp computes together and
 data of asynchronous copies; some uses are therefore missed. A matrix that a warp loads together, an operand of an MMA in shared memory and
 the source of a bulk store count as used when they are read: a warning (R008) if no byte of it has been written; for a bulk copy of
-contiguous bytes, if 16 consecutive bytes have not been written.
+contiguous bytes, if 16 consecutive bytes have not been written. An MMA uses an accumulator in tensor memory if it adds to it.
 
 Initially undefined are registers, shared and local memory (R001, R008), memory from `malloc`, and buffers that the host allocated and did
 not write (R008, a warning, since here they contain zeros). Global variables are zero by the ISA. A shuffle from a lane that is absent, or
@@ -29,7 +29,10 @@ from ptxkit.diagnostics import Severity
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.following import Plan, Undefined
+from ptxkit.machine.matrices.tensor_memory import CELL, COLUMNS, LANES
+from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.monitoring import Monitor
+from ptxkit.machine.monitors.cells import Cells
 from ptxkit.machine.monitors.collected import Collected, Rule, bytes_of, short, spoken_thread
 from ptxkit.machine.plans import FIRST
 from ptxkit.machine.semantics._shuffling import sources
@@ -37,7 +40,7 @@ from ptxkit.machine.values.distinct import distinct_numbers
 from ptxkit.syntax import Name
 
 if TYPE_CHECKING:
-    from ptxkit.machine.asynchronous.agents import Flight
+    from ptxkit.machine.asynchronous.agents import Flight, Footprint
     from ptxkit.machine.code import Body, Site
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.interfaces import Launch, Residents
@@ -127,6 +130,7 @@ class Uninitialized(Monitor):
             self._begin_registers(slice(before, None))
             return
         self.residents, self._first = residents, residents.first
+        self._cells = Cells()
         self._threads = np.ones(residents.count, bool)
         self.undefined.clear()
         for space, buffer in ((".shared", memory.shared), (".local", memory.local)):
@@ -172,6 +176,9 @@ class Uninitialized(Monitor):
             if not self._fresh and not self._discards and not self.launch.machine.memory.unwritten and not self.undefined.loaded:
                 return
             self._in_global(access)
+            return
+        if space == TENSOR and access.kind == "write":
+            self._cells.mark(np.asarray(access.at), "dealloc" not in access.lanes.site.bound.effects)
             return
         shadow = self._shadows.get(space)
         if shadow is None:
@@ -272,10 +279,14 @@ class Uninitialized(Monitor):
         """Checks an operation that starts and reads shared memory: an MMA or a copy."""
         site, lanes = getattr(flight.lanes, "site", None), flight.lanes
         shadow = self._shadows.get(".shared")
-        if flight.footprints is None or site is None or shadow is None or shadow.all():
+        if flight.footprints is None or site is None or shadow is None:
+            return
+        if shadow.all() and site.bound.form.mnemonic != "tcgen05":
             return
         is_row = site.bound.form.mnemonic == "cp" and not site.bound.has(".tensor")
         for one in flight.footprints():
+            if one.space == TENSOR and len(one.at):
+                self._accumulator(site, lanes, one)
             if one.kind != "read" or not one.space.startswith(".shared") or not len(one.at):
                 continue
             if (one.size == 16).all():
@@ -286,6 +297,16 @@ class Uninitialized(Monitor):
                 missing = np.flatnonzero((chunks == NEVER).all(axis=1))
                 if len(missing) and (is_row or len(missing) == len(chunks)):
                     self._unwritten(site, lanes, lane, first + 16 * int(missing[0]), 16, "copies", len(missing))
+
+    def _accumulator(self, site: Site, lanes: Any, one: Footprint) -> None:
+        """Reports an MMA that adds to an accumulator in tensor memory of which nothing has been written."""
+        if one.kind == "update" and isinstance(site.bound, Bound) and site.bound.has(".mma") and not self._cells.has_written(one.at):
+            cell = int(one.at[0]) // CELL
+            does = f"adds to an accumulator at lane {cell // COLUMNS % LANES}, column {cell % COLUMNS} of tensor memory"
+            witness = {"space": "tensor", "variable": "", "offset": int(one.at[0]), "bytes": CELL * len(one.at)}
+            self._report_unwritten(site, lanes, int(one.lane[0]), does, witness, 1)
+        if one.kind != "read":
+            self._cells.mark(one.at, True)
 
     def _operand(self, site: Site, lanes: Any, lane: Array, matrix: Array, at: Array, size: int, shadow: Array, verb: str) -> None:
         """Checks rows of matrices, each with a lane and the number of its matrix: reports a matrix of which no byte has been written."""
@@ -299,17 +320,20 @@ class Uninitialized(Monitor):
             self._unwritten(site, lanes, int(lane[row]), int(at[row]), size, verb, int(np.count_nonzero(missing)))
 
     def _unwritten(self, site: Site, lanes: Any, lane: int, at: int, size: int, verb: str, count: int) -> None:
-        if self.collected.knows((id(site), "unwritten"), count):
-            return
         variable, offset = self.collected.names.variable(".shared", at)
         name = short(variable) if variable else "shared memory"
-        who = f"`{getattr(site.bound, 'opcode', '')}` of {spoken_thread(*self.collected.thread(lanes, lane))}"
         witness = {"space": "shared", "variable": variable, "offset": offset, "bytes": size}
+        self._report_unwritten(site, lanes, lane, f"{verb} {name}[{offset}..{offset + size - 1}]", witness, count)
+
+    def _report_unwritten(self, site: Site, lanes: Any, lane: int, does: str, witness: dict[str, Any], count: int) -> None:
+        if self.collected.knows((id(site), "unwritten"), count):
+            return
+        who = f"`{getattr(site.bound, 'opcode', '')}` of {spoken_thread(*self.collected.thread(lanes, lane))}"
         assert isinstance(site.bound, Bound)
         self.collected.add(
             (id(site), "unwritten"),
             MEMORY,
-            f"{who} {verb} {name}[{offset}..{offset + size - 1}], but no thread has written it",
+            f"{who} {does}, but no thread has written it",
             site,
             {"accesses": [self.collected.access(lanes, lane, "read", site)], **witness},
             severity=Severity.WARNING,

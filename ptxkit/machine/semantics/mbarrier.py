@@ -37,7 +37,8 @@ def _init(op: Operation) -> Semantics:
     def run(lanes: Any, m: Any, count: Any) -> None:
         bad = (np.asarray(count) < 1) | (np.asarray(count) > objects.MOST)
         if bad.any():
-            lanes.fault(np.broadcast_to(bad, lanes.count), f"the count of an mbarrier must be between 1 and {objects.MOST}", "mbarrier")
+            reason = f"the count of an mbarrier must be between 1 and {objects.MOST}"
+            lanes.fault(np.broadcast_to(bad, lanes.count), reason, "mbarrier", "count")
         lanes.store(space, m, objects.made(count, layout))
 
     return Semantics(run, lanes=True)
@@ -74,9 +75,8 @@ def _arrive(op: Operation) -> Semantics:
         if not may_complete:
             bad = (objects.pending(old) == count) & (objects.transactions(old) + tx == 0)
             if np.any(bad):
-                lanes.fault(
-                    np.broadcast_to(bad, lanes.count), "mbarrier.arrive.noComplete completes the phase, which it must not", "mbarrier"
-                )
+                reason = "mbarrier.arrive.noComplete completes the phase, which it must not"
+                lanes.fault(np.broadcast_to(bad, lanes.count), reason, "mbarrier", "completes")
         return old
 
     return Semantics(by_name(op, run), lanes=True)

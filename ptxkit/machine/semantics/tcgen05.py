@@ -236,7 +236,8 @@ def _start(op: Operation, lanes: Any, one: Callable[[Any, int], None], footprint
             try:
                 one(lanes.at(np.array([position])), int(position))
             except Stop as stop:  # the launch has moved on: name the instruction
-                raise Stop(stop.kind, f"`{op.bound.opcode}`, when it completed: {stop.reason}", stop.mask) from None
+                stop.reason = f"`{op.bound.opcode}`, when it completed: {stop.reason}"
+                raise
 
     def footprint() -> list[Footprint]:
         try:
@@ -422,7 +423,7 @@ def _multiply(op: Operation) -> Semantics:
             rows, share, kept = what.m // parts, what.n // parts, what.k // 2 if sparse else what.k
             base, column = tensor_memory.split(mine["d"])
             lane, place = tensor_memory.accumulator(rows, what.n, stationary, parts == 2, sparse)
-            found = _in_tensor_memory(op, lanes, position, "update", base + lane, column + place)
+            found = _in_tensor_memory(op, lanes, position, "update" if mine["enable"] else "write", base + lane, column + place)
             found += _in_shared(op, lanes, position, mine["b"], *_lines(share, what.k, what.btype, what, what.b_transposed))
             if in_memory:
                 base, column = tensor_memory.split(mine["a"])

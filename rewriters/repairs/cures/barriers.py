@@ -46,7 +46,7 @@ def _is_of_two(trouble: Trouble) -> bool:
 
 def _before_arrivals(trouble: Trouble) -> list[Point]:
     """Points between an access and an arrival by which one lane signals that its warp has made it."""
-    arrivals = trouble.such(lambda bound: any(one.action == "arrive" for one in bound.barrier) and mbarrier_operand(bound) is not None)
+    arrivals = trouble.matching(lambda bound: any(one.action == "arrive" for one in bound.barrier) and mbarrier_operand(bound) is not None)
     firsts = [first for first, _ in trouble.pairs] or [i for i in trouble.instructions if i not in arrivals]
     found = []
     ends = {last for _, last in trouble.pairs[: trouble.witnessed]}

@@ -37,7 +37,7 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
                 yield insertion(trouble, point, CLUSTER_BARRIER // 2, WAITS)
     for point in trouble.common(Level.CTA, synchronizes):
         yield insertion(trouble, point, CLUSTER_BARRIER, ARRIVES, WAITS)
-    ends = trouble.such(lambda bound: bound.flow in ("return", "exit"))
+    ends = trouble.matching(lambda bound: bound.flow in ("return", "exit"))
     for i in trouble.instructions[:1]:
         for end in [one for one in ends if comes_to(trouble.routine, i, one)]:
             for point in between(trouble.routine, i, end, Level.CTA, synchronizes)[:3]:

@@ -55,7 +55,7 @@ def _is_between(trouble: Trouble, i: int, pairs: Pairs) -> bool:
 
 def _is_after_barrier(trouble: Trouble, point: Point, pairs: Pairs) -> bool:
     """Whether threads synchronize between the first access and a point."""
-    meets = trouble.such(lambda bound: any(one.action == "wait" for one in bound.barrier))
+    meets = trouble.matching(lambda bound: any(one.action == "wait" for one in bound.barrier))
     first, at = pairs[0][0], point.instruction
     return any(comes_to(trouble.routine, first, i) and comes_to(trouble.routine, i, at) for i in meets if i != at)
 
@@ -66,13 +66,13 @@ def _is_async_at(trouble: Trouble, i: int) -> bool:
 
 
 def _with(trouble: Trouble, effect: str) -> list[int]:
-    return trouble.such(lambda bound: effect in bound.effects)
+    return trouble.matching(lambda bound: effect in bound.effects)
 
 
 def _fences(trouble: Trouble) -> Iterator[tuple[str, str, Form, Pairs]]:
     """The effects of the fences, their statements and forms, and the accesses between which they may be missing."""
 
-    def such(holds: Callable[[Bound, Bound], bool]) -> Pairs:
+    def pairs_with(holds: Callable[[Bound, Bound], bool]) -> Pairs:
         found = []
         for pair in trouble.pairs:
             first, last = map(trouble.bound, pair)
@@ -80,20 +80,20 @@ def _fences(trouble: Trouble) -> Iterator[tuple[str, str, Form, Pairs]]:
                 found.append(pair)
         return found
 
-    crossing = such(lambda first, last: _is_async(first) != _is_async(last)) if trouble.family in "PT" else []
+    crossing = pairs_with(lambda first, last: _is_async(first) != _is_async(last)) if trouble.family in "PT" else []
     if crossing:
         (form,) = [one for one in with_effect("fence", OF_PROXIES) if "{.ss}" in one.syntax]
         for space in trouble.spaces or ("shared",):
             yield OF_PROXIES, worded(form, {".ss": SPACES[space]} if space in SPACES else {}), form, crossing
-    initial = such(lambda first, last: any(one.action == "init" for one in first.barrier))
+    initial = pairs_with(lambda first, last: any(one.action == "init" for one in first.barrier))
     if initial:
         form = with_effect("fence", OF_INITS)[0]
         yield OF_INITS, worded(form, {}), form, initial
-    starting = such(lambda first, last: _starts_wgmma(last))
+    starting = pairs_with(lambda first, last: _starts_wgmma(last))
     if starting:
         form = with_effect("wgmma", OF_WGMMA)[0]
         yield OF_WGMMA, worded(form, {}), form, starting
-    of_tensor_cores = such(lambda first, last: "tcgen05" in (first.form.mnemonic, last.form.mnemonic))
+    of_tensor_cores = pairs_with(lambda first, last: "tcgen05" in (first.form.mnemonic, last.form.mnemonic))
     if of_tensor_cores and trouble.family == "T":
         for effect in OF_TENSOR_CORES:
             form = with_effect("tcgen05", effect)[0]

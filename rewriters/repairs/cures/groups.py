@@ -65,14 +65,14 @@ class _Queue:
         def holds(bound: Bound) -> bool:
             return any((one.group, one.action) == (self.queue, action) for one in bound.asynchronous)
 
-        return self.trouble.such(holds)
+        return self.trouble.matching(holds)
 
     def _pairs(self) -> list[tuple[int, int]]:
         """Operations of the queue, each with an instruction that comes too early after it; if unknown, the ends of the function."""
         found = [(first, last) for first, last in self.trouble.pairs if first in self.opens]
         own = [i for i in self.trouble.instructions if i in self.opens]
         if not found or "exit" in str(self.trouble.finding.witness):
-            ends = self.trouble.such(lambda bound: bound.flow in ("return", "exit"))
+            ends = self.trouble.matching(lambda bound: bound.flow in ("return", "exit"))
             found += [(i, end) for i in own or self.opens[-1:] for end in ends if comes_to(self.routine, i, end)]
         return found[:MOST_PAIRS]
 
@@ -157,14 +157,14 @@ class _Queue:
         if flow.block_of[wait] != flow.block_of[point.instruction]:
             return False
         low, high = sorted((wait, point.instruction + point.after))
-        return any(low < i < high for i in self.commits) or any(low <= i < high for i in self.trouble.such(_is_barrier))
+        return any(low < i < high for i in self.commits) or any(low <= i < high for i in self.trouble.matching(_is_barrier))
 
     def _of_another_kind(self) -> Iterator[Candidate]:
         """A wait for the groups of this queue instead of another's."""
         if self.wait is None or not form_operands(self.wait):
             return
         own = worded(self.wait, {}, "0")
-        for i in self.trouble.such(lambda bound: any(one.action == "wait" and one.group != self.queue for one in bound.asynchronous)):
+        for i in self.trouble.matching(lambda bound: any(one.action == "wait" and one.group != self.queue for one in bound.asynchronous)):
             if self.routine.instructions[i].guard is None and any(comes_to(self.routine, first, i) for first, _ in self.pairs):
                 yield change(self.trouble, i, own)
 

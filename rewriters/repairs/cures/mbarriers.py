@@ -17,7 +17,7 @@ from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.analyses.events.barriers import term_of
 from ptxkit.analyses.events.mbarriers import mbarrier_operand, where
 from ptxkit.analyses.events.steps import Does, Step, steps
-from ptxkit.analyses.inputs.shapes import is_said
+from ptxkit.analyses.inputs.shapes import declares_block
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.memory.accesses import size_of
 from ptxkit.analyses.registers.registers import registers
@@ -66,10 +66,12 @@ class _Mbarriers:
     def __init__(self, trouble: Trouble) -> None:
         self.trouble = trouble
         self.routine = trouble.routine
-        self.uses = trouble.such(lambda bound: mbarrier_operand(bound) is not None)
+        self.uses = trouble.matching(lambda bound: mbarrier_operand(bound) is not None)
 
     def _does(self, *actions: str) -> list[int]:
-        return self.trouble.such(lambda bound: any(one.action in actions for one in bound.barrier) and mbarrier_operand(bound) is not None)
+        return self.trouble.matching(
+            lambda bound: any(one.action in actions for one in bound.barrier) and mbarrier_operand(bound) is not None
+        )
 
     def _own(self, instructions: list[int]) -> list[int]:
         """Those of the given uses that concern the finding's mbarriers; all, if these are unknown."""
@@ -92,7 +94,7 @@ class _Mbarriers:
     @cached_property
     def _is_block_said(self) -> bool:
         """Whether the kernel declares the number of threads in its CTAs: that of an example launch must not be written into the code."""
-        return is_said(self.routine, (self.block, 1, 1))
+        return declares_block(self.routine, (self.block, 1, 1))
 
     @cached_property
     def ctas(self) -> int:
@@ -347,7 +349,7 @@ class _Mbarriers:
         """An init by one thread, after the instruction that computes its address."""
         guards = self._dead_predicates()
         tree, block_of = dominators(self.routine).tree, control_flow(self.routine).block_of
-        fences = self.trouble.such(lambda bound: "init-fence" in bound.effects)
+        fences = self.trouble.matching(lambda bound: "init-fence" in bound.effects)
         for i, name in addresses:
             counts = self._counts_for(i, name)
             later = [one for one in guards if one[0] < i or self._is_beside(i, one[0])] or [(i, "")]
@@ -475,7 +477,7 @@ class _Mbarriers:
     @cached_property
     def _operations(self) -> list[int]:
         """Operations that signal no mbarrier by themselves."""
-        return self.trouble.such(
+        return self.trouble.matching(
             lambda bound: any(one.group in ("cp.async", "tcgen05") and one.action == "open" for one in bound.asynchronous)
         )
 

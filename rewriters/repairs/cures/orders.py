@@ -26,7 +26,7 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
     ends = {i for pair in pairs for i in pair}
     # of racing accesses, the one whose counterpart synchronizes; for data, other accesses, which publish it
     flags = [i for pair in pairs for i, other in (pair, pair[::-1]) if _is_strong(trouble, other) or _is_strong(trouble, i)]
-    near = [i for i in trouble.such(_is_plain) if i not in ends and _is_strong(trouble, i) and _is_near(trouble, i, ends)]
+    near = [i for i in trouble.matching(_is_plain) if i not in ends and _is_strong(trouble, i) and _is_near(trouble, i, ends)]
     singles = [one for i in dict.fromkeys([*flags, *near][:MOST]) if (one := _ordered(trouble, i, scope)) is not None]
     yield from singles
     for n, one in enumerate(singles):
@@ -44,7 +44,7 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
 def _updates(trouble: Trouble, pairs: Sequence[tuple[int, int]]) -> list[int]:
     """Atomic updates between accesses, by which one thread may signal another: a fence there orders what precedes and follows them
     (8.7)."""
-    updates = trouble.such(lambda bound: any(one.access == "readwrite" and not one.is_async for one in bound.memory))
+    updates = trouble.matching(lambda bound: any(one.access == "readwrite" and not one.is_async for one in bound.memory))
     return [
         i
         for i in updates

@@ -6,6 +6,7 @@ import pytest
 from exercising import INDEX, exercised
 
 from ptxkit.analyses.dynamic.judging import (
+    BITS,
     CHECKED,
     OTHER_CONTENTS,
     TABLES,
@@ -122,3 +123,20 @@ def test_a_member_of_a_structure_may_hold_nothing() -> None:
 
     assert [(one.finding.diagnostic.rule, one.doubt) for one in tagged.found] == [("R001", TAGGED)]
     assert [(one.finding.diagnostic.rule, one.doubt) for one in alone.found] == [("R001", "")]
+
+
+@pytest.mark.parametrize(
+    ("update", "is_found"),
+    [
+        ("and.b32 %r2, %r2, 255; or.b32 %r2, %r2, 256;", False),
+        ("bfi.b32 %r2, %r1, %r2, 8, 24;", False),
+        ("add.u32 %r2, %r2, 256;", True),
+    ],
+    ids=["mask", "bfi", "sum"],
+)
+def test_a_word_of_which_some_bits_are_set(update: str, is_found: bool) -> None:
+    body = f"{INDEX} .local .b32 word; ld.local.u32 %r2, [word]; {update} st.local.u32 [word], %r2; ld.local.u32 %r3, [word];"
+    done = exercised(f"{body} shr.u32 %r3, %r3, 8; st.global.u32 [%rd3], %r3;")
+
+    assert {one.doubt for one in done.found} <= {"", BITS}
+    assert any(not one.doubt for one in done.found) == is_found

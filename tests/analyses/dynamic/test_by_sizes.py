@@ -49,6 +49,19 @@ L: st.shared.u32 [%r3], %r2; add.u32 %r3, %r3, 4; add.u32 %r2, %r2, 1; setp.lt.u
     assert {one.doubt for one in done.found} == {SIZES}
 
 
+@pytest.mark.parametrize(
+    ("index", "doubts"), [("mov.u32 %r4, %r2;", {SIZES}), ("and.b32 %r4, %r2, 3;", {""}), ("rem.u32 %r4, %r2, 4;", {""})]
+)
+def test_a_ring_is_meant_to_be_gone_round(index: str, doubts: set[str]) -> None:
+    """It has three words, and the kernel counts to four."""
+    body = f""".shared .align 4 .b8 t[12]; ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [n]; mov.u32 %r2, 0; mov.u32 %r3, t;
+L: {index} shl.b32 %r5, %r4, 2; add.u32 %r5, %r3, %r5; st.shared.u32 [%r5], %r2; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, %r1;
+@%p1 bra L; st.global.u32 [%rd1], %r2;"""
+    done = exercised(body, ".param .u64 p, .param .u32 n", ".reqntid 1")
+
+    assert {one.doubt for one in done.found} == doubts
+
+
 @pytest.mark.parametrize(("stride", "shows"), [("mul.lo.u32 %r3, %r1, %r2;", False), ("mad.lo.u32 %r3, %r1, %r2, %r1;", True)])
 def test_a_host_may_keep_to_rows_that_vector_accesses_need(stride: str, shows: bool) -> None:
     # row i has n or n + 1 elements of 4 bytes, and each thread copies 16 bytes from its row; the loop over n takes two elements at a time

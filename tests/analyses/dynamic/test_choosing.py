@@ -38,6 +38,21 @@ def test_dynamic_shared_memory_of_another_kernel_is_none() -> None:
     assert done.example.block == (16, 1, 1)
 
 
+HALF = """.local .b64 base; .shared .align 4 .b8 s[1024]; mov.u64 %rd4, s; cvta.shared.u64 %rd4, %rd4; mov.u64 %rd5, base;
+st.local.u64 [%rd5], %rd4; ld.local.u64 %rd6, [%rd5]; add.s64 %rd7, %rd6, %rd2; st.u32 [%rd7], %r1; {barrier}
+setp.ge.u32 %p1, %r1, 128; @%p1 bra END; ld.u32 %r4, [%rd7+512]; st.global.u32 [%rd3], %r4; END:"""
+
+
+@pytest.mark.parametrize(("barrier", "is_racy"), [("bar.sync 0;", False), ("", True)])
+def test_a_block_has_the_threads_that_write_what_is_read(barrier: str, is_racy: bool) -> None:
+    # neither the number of threads nor an array that is indexed by them is known: the address is kept in local memory
+    done = exercised(INDEX + HALF.format(barrier=barrier))
+
+    assert done.example is not None
+    assert done.example.block == (256, 1, 1)
+    assert bool([one for one in done.found if not one.doubt]) == is_racy
+
+
 def test_an_array_is_left_with_as_many_threads_as_specified() -> None:
     # with fewer threads it reads what nobody has written
     body = """.shared .align 4 .b8 s[512]; shl.b32 %r3, %r1, 2; mov.u32 %r2, s; add.u32 %r2, %r2, %r3; st.shared.u32 [%r2], %r1; bar.sync 0;

@@ -8,6 +8,7 @@ from exercising import HEADER, INDEX, REGISTERS, exercised, is_of_the_kernel
 import ptxkit
 from ptxkit.analyses.dynamic.by_sizes import NOT_TRIED
 from ptxkit.analyses.dynamic.exercise import hands_over, with_other_contents
+from ptxkit.analyses.dynamic.findings import is_race
 from ptxkit.analyses.dynamic.judging import (
     OTHER_CONTENTS,
     SIZES,
@@ -161,6 +162,18 @@ def test_the_elected_lane_need_not_be_the_first(lane: str, names: set[str]) -> N
     done = exercised(f"{INDEX} {body}", directives=".reqntid 64", header=module)
 
     assert {one.finding.diagnostic.name for one in done.found if not one.doubt} == names
+
+
+def test_a_kernel_that_synchronizes_its_grid_is_launched_cooperatively() -> None:
+    # cooperative groups trap without the memory that such a launch gets
+    body = """mov.u32 %r1, %envreg2; setp.eq.u32 %p1, %r1, 0; @!%p1 bra GO; trap;
+GO: mov.u32 %r2, %tid.x; shl.b32 %r3, %r2, 2; st.shared.u32 [%r3], %r2; xor.b32 %r3, %r3, 4; ld.shared.u32 %r4, [%r3];
+st.global.u32 [%rd1], %r4;"""
+    done = exercised(f".shared .b32 tile[64]; {INDEX} {body}", directives=".reqntid 64")
+
+    assert done.example is not None and done.example.cooperative
+    assert done.example.launch.cooperative
+    assert any(is_race(one.finding) and one.finding.witness["space"] == "shared" for one in done.found)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from ptxkit.analyses.inputs.example import Array, Number, Structure, memory_of
 from ptxkit.analyses.inputs.fitting import is_guessed
 from ptxkit.analyses.inputs.launches import divides, example
 from ptxkit.analyses.inputs.parameters import MANY, SEVERAL, Role, are_many, belong_together, offsets, parameters
-from ptxkit.analyses.inputs.shapes import distinguishes_ctas, fewest, is_for_several_ctas, is_said, shapes
+from ptxkit.analyses.inputs.shapes import declares_block, distinguishes_ctas, fewest, is_for_several_ctas, shapes
 from ptxkit.rewriters.profiling.description import parse
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -213,9 +213,9 @@ def test_the_fewest_threads_that_a_kernel_is_for(body: str, directives: str, thr
 
 
 def test_a_block_that_the_kernel_says() -> None:
-    assert is_said(kernel(INDEX + ELEMENT, directives=".maxntid 96"), (96, 1, 1))
-    assert not is_said(kernel(INDEX + ELEMENT, directives=".maxntid 96"), (64, 1, 1))
-    assert not is_said(kernel(INDEX + ELEMENT, directives=".maxntid 1024"), (1024, 1, 1))
+    assert declares_block(kernel(INDEX + ELEMENT, directives=".maxntid 96"), (96, 1, 1))
+    assert not declares_block(kernel(INDEX + ELEMENT, directives=".maxntid 96"), (64, 1, 1))
+    assert not declares_block(kernel(INDEX + ELEMENT, directives=".maxntid 1024"), (1024, 1, 1))
 
 
 @pytest.mark.parametrize(

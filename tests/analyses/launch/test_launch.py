@@ -6,7 +6,7 @@ import pytest
 
 import ptxkit
 from ptxkit.analyses import routines
-from ptxkit.analyses.launch.launch import Launch, cluster_size, launch
+from ptxkit.analyses.launch.launch import Launch, cluster_size, is_cooperative, launch
 from ptxkit.analyses.numbers.known_bits import between, constant
 
 HEAD = ".version 8.5\n.target sm_90\n.address_size 64\n"
@@ -69,3 +69,10 @@ class TestLaunch:
 )
 def test_cluster_size(directives: str, expected: int | None) -> None:
     assert cluster_size(routines(ptxkit.parse(f"{HEAD}.entry k() {directives} {{ ret; }}"))[0]) == expected
+
+
+@pytest.mark.parametrize(("register", "is_asked"), [("%envreg1", True), ("%envreg2", True), ("%envreg3", False), ("%tid.x", False)])
+def test_a_kernel_asks_for_the_memory_of_its_grid(register: str, is_asked: bool) -> None:
+    module = ptxkit.parse(f"{HEAD}.entry k() {{ .reg .b32 %r; mov.u32 %r, {register}; ret; }}")
+
+    assert is_cooperative(routines(module)[0]) == is_asked

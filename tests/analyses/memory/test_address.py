@@ -8,7 +8,7 @@ from sample import HEAD
 import ptxkit
 from ptxkit.analyses.memory.address import Address, Root, may_overlap
 from ptxkit.analyses.numbers.intervals import Interval, just
-from ptxkit.analyses.symbolic.terms import Terms
+from ptxkit.analyses.symbolic.simplify import new_terms
 from ptxkit.names import Symbol, resolve
 
 
@@ -20,7 +20,7 @@ def symbol(name: str) -> Symbol:
 
 NAMES = resolve(ptxkit.parse(f"{HEAD}.shared .b64 full[4]; .shared .b64 empty[4];"))
 FULL, EMPTY = symbol("full"), symbol("empty")
-UNKNOWN = Terms().leaf("value", 32, (1,))
+UNKNOWN = new_terms().leaf("value", 32, (1,))
 
 
 @pytest.mark.parametrize(

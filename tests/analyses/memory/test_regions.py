@@ -10,7 +10,7 @@ from ptxkit.analyses.framework.routine import routines
 from ptxkit.analyses.memory.regions import Region, Regions, regions
 from ptxkit.analyses.numbers.known_bits import bits as known_bits
 from ptxkit.analyses.symbolic.evaluate import number_of
-from ptxkit.analyses.symbolic.terms import Terms
+from ptxkit.analyses.symbolic.simplify import new_terms
 
 SOURCE = """.version 8.0
 .target sm_80
@@ -72,7 +72,7 @@ class TestMeet:
 class TestSwizzles:
     @given(st.integers(0, 1023), st.integers(0, 255), st.integers(0, 6), st.integers(0, 1023), st.integers(0, 2**20))
     def test_an_aligned_base_stays_out(self, offset: int, mask: int, shift: int, value: int, base: int) -> None:
-        terms = Terms()
+        terms = new_terms()
         start = terms.leaf("address", 32, ("s",), known_bits(1023, 0, 32))
         inner = terms.leaf("parameter", 32, ("v",))
         address = terms.add(terms.add(start, inner), terms.constant(offset, 32))

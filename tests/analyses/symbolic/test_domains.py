@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ptxkit.analyses.numbers.intervals import Interval, just
 from ptxkit.analyses.symbolic.domains import needs_of_lanes, of_lanes, total
-from ptxkit.analyses.symbolic.terms import Terms
+from ptxkit.analyses.symbolic.simplify import new_terms
 
-terms = Terms()
+terms = new_terms()
 X = terms.leaf("value", 32, (1,))
 Y = terms.leaf("value", 32, (2,))
 FLAG = terms.leaf("value", 1, (3,))

@@ -12,6 +12,7 @@ from ptxkit.analyses.numbers.arithmetic import OPERATORS
 from ptxkit.analyses.numbers.intervals import Interval
 from ptxkit.analyses.symbolic.domains import image, intervals, lanes
 from ptxkit.analyses.symbolic.evaluate import Domain, evaluate, is_atom, number_of, numbers, operands
+from ptxkit.analyses.symbolic.simplify import new_terms
 from ptxkit.analyses.symbolic.terms import Term, Terms
 
 WIDTH = 8
@@ -46,7 +47,7 @@ def made(draw: st.DrawFn, terms: Terms, leaves: Sequence[Term]) -> Term:
 
 @given(st.data(), st.lists(st.tuples(st.integers(0, 255), st.integers(0, 255)), min_size=1, max_size=5))
 def test_the_lanes_are_the_numbers_of_each(data: st.DataObject, held: list[tuple[int, int]]) -> None:
-    terms = Terms()
+    terms = new_terms()
     x, y = leaf(terms, "x"), leaf(terms, "y")
     term = data.draw(made(terms, (x, y)))
     columns = {x: tuple([a for a, _ in held]), y: tuple([b for _, b in held])}
@@ -65,7 +66,7 @@ def _divides(term: Term) -> bool:
 
 @given(st.data(), st.lists(st.integers(0, 255), min_size=1, max_size=8, unique=True))
 def test_the_image_of_a_set_has_the_number_of_each(data: st.DataObject, choices: list[int]) -> None:
-    terms = Terms()
+    terms = new_terms()
     x, unknown = leaf(terms, "x"), leaf(terms, "unknown")
     term = data.draw(made(terms, (x, unknown)))
 
@@ -73,7 +74,7 @@ def test_the_image_of_a_set_has_the_number_of_each(data: st.DataObject, choices:
 
 
 def test_a_ring_of_three_goes_through_its_stages() -> None:
-    terms = Terms()
+    terms = new_terms()
     stage = leaf(terms, "stage")
     after = ring(terms, stage, 3)
 
@@ -82,7 +83,7 @@ def test_a_ring_of_three_goes_through_its_stages() -> None:
 
 
 def test_only_the_chosen_side_needs_a_number() -> None:
-    terms = Terms()
+    terms = new_terms()
     unknown, flag = leaf(terms, "unknown"), leaf(terms, "flag", 1)
     chosen = terms.apply("select", WIDTH, (flag, unknown, terms.constant(7, WIDTH)))
 
@@ -95,7 +96,7 @@ def test_only_the_chosen_side_needs_a_number() -> None:
 
 
 def test_nobody_knows_which_of_its_terms_a_join_is() -> None:
-    terms = Terms()
+    terms = new_terms()
     x = leaf(terms, "x")
     join = terms.join(("at", 1), (x, terms.constant(1, WIDTH)))
     asked: list[Term] = []
@@ -110,7 +111,7 @@ def test_nobody_knows_which_of_its_terms_a_join_is() -> None:
 
 
 def test_what_is_not_determined_is_not_known() -> None:
-    terms = Terms()
+    terms = new_terms()
     x, y = leaf(terms, "x"), leaf(terms, "y")
     quotient = terms.apply("div.u", WIDTH, (x, y))
 
@@ -121,7 +122,7 @@ def test_what_is_not_determined_is_not_known() -> None:
 
 
 def test_what_is_found_is_remembered() -> None:
-    terms = Terms()
+    terms = new_terms()
     x = leaf(terms, "x")
     asked: list[Term] = []
 
@@ -137,7 +138,7 @@ def test_what_is_found_is_remembered() -> None:
 
 
 def test_a_term_as_deep_as_a_program_is_long() -> None:
-    terms = Terms()
+    terms = new_terms()
     x = deep = leaf(terms, "x")
     for _ in range(5000):
         deep = terms.apply("mul", WIDTH, (terms.apply("xor", WIDTH, (deep, x)), terms.add(x, terms.constant(1, WIDTH))))
@@ -157,7 +158,7 @@ def test_every_operator_needs_what_it_is_applied_to(operator: str) -> None:
 
 def test_another_domain() -> None:
     """The height of a term: a domain is two functions."""
-    terms = Terms()
+    terms = new_terms()
     x = leaf(terms, "x")
     term = terms.apply("xor", WIDTH, (terms.apply("mul", WIDTH, (x, x)), x))
     value: Callable[..., int] = lambda at, found: 1 + max([found[inner] for inner in at.inner], default=0)  # noqa: E731
@@ -168,7 +169,7 @@ def test_another_domain() -> None:
 
 @given(st.data(), st.integers(0, 255), st.integers(0, 255), st.integers(0, 40), st.integers(0, 40))
 def test_the_interval_holds_the_number(data: st.DataObject, a: int, b: int, below: int, above: int) -> None:
-    terms = Terms()
+    terms = new_terms()
     x, y = leaf(terms, "x"), leaf(terms, "y")
     term = data.draw(made(terms, (x, y)))
     given_ = {x: Interval(max(0, a - below), min(255, a + above)), y: Interval(b, b)}
@@ -180,7 +181,7 @@ def test_the_interval_holds_the_number(data: st.DataObject, a: int, b: int, belo
 
 
 def test_intervals_of_sums_and_products() -> None:
-    terms = Terms()
+    terms = new_terms()
     x, y = leaf(terms, "x", 32), leaf(terms, "y", 32)
     given_ = {x: Interval(0, 3), y: Interval(2, 5)}.get
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ptxkit.analyses.symbolic.environment import rebuilt
-from ptxkit.analyses.symbolic.terms import Terms, inside, negated, spoken, walk
+from ptxkit.analyses.symbolic.simplify import new_terms
+from ptxkit.analyses.symbolic.terms import spoken, walk
 
-terms = Terms()
+terms = new_terms()
 X = terms.leaf("special", 32, ("%tid.x",))
 Y = terms.leaf("special", 32, ("%ctaid.x",))
 
@@ -38,7 +39,7 @@ class TestWalk:
         order = walk(term)
 
         assert len(order) == len(set(order)) == 5
-        assert all(order.index(inner) < order.index(at) for at in order for inner in inside(at))
+        assert all(order.index(inner) < order.index(at) for at in order for inner in at.inner)
         assert order[-1] is term
 
     def test_without_what_is_known(self) -> None:
@@ -58,16 +59,16 @@ class TestWalk:
 
 
 def test_inside() -> None:
-    assert list(inside(X)) == []
-    assert set(inside(terms.add(terms.scale(X, 4), Y))) == {X, Y}
-    assert set(inside(terms.apply("max.u", 32, (X, Y)))) == {X, Y}
+    assert X.inner == ()
+    assert set(terms.add(terms.scale(X, 4), Y).inner) == {X, Y}
+    assert set(terms.apply("max.u", 32, (X, Y)).inner) == {X, Y}
 
 
 def test_negated() -> None:
     less = terms.apply("lt.u", 1, (X, Y))
 
-    assert negated(terms.invert(less)) is less
-    assert negated(less) is None
+    assert terms.invert(less).negated is less
+    assert less.negated is None
 
 
 class TestRebuilt:

@@ -17,7 +17,8 @@ from ptxkit.analyses.numbers.arithmetic import OPERATORS, compute
 from ptxkit.analyses.numbers.known_bits import Known, constant, join, result, tighten, total
 from ptxkit.analyses.symbolic.evaluate import number_of
 from ptxkit.analyses.symbolic.recipes import OPERATORS as WORDS
-from ptxkit.analyses.symbolic.terms import Term, Terms
+from ptxkit.analyses.symbolic.simplify import new_terms
+from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import Values, values
 from ptxkit.isa.forms import Call
 from ptxkit.isa.table import forms, mnemonics
@@ -104,7 +105,7 @@ def test_what_is_known_holds_for_sums_and_joins(draw: random.Random, width: int)
 @examples(100)
 @given(st.randoms(use_true_random=False))
 def test_terms_are_what_they_were_made_of(draw: random.Random) -> None:
-    terms = Terms()
+    terms = new_terms()
     leaves: dict[Term, int] = {}
     pool: list[tuple[Term, int]] = []
     for name in "abcde":

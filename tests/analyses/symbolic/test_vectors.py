@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptxkit.analyses.numbers.arithmetic import OPERATORS, compute
-from ptxkit.analyses.symbolic.terms import SUM, Term, Terms
+from ptxkit.analyses.symbolic.simplify import new_terms
+from ptxkit.analyses.symbolic.terms import SUM, Term
 from ptxkit.analyses.symbolic.vectors import combined, of_one
 
 ARGUMENTS = {
@@ -47,7 +48,7 @@ def test_sums(parts: list[tuple[int, list[int]]], offset: int) -> None:
 
 
 def test_of_one_thread() -> None:
-    terms = Terms()
+    terms = new_terms()
     x, y = (terms.leaf("value", 8, (number,)) for number in (1, 2))
 
     # 3x + y - 2 of 8 bits, with the numbers in the order of the parts

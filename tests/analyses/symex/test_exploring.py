@@ -8,7 +8,8 @@ import pytest
 from sample import kernel
 
 from ptxkit.analyses.framework.routine import Routine
-from ptxkit.analyses.symex.async_queue import Coverage, Moment, Observer, explore
+from ptxkit.analyses.symex.async_queue import Coverage, explore
+from ptxkit.analyses.symex.moments import Moment, Observer
 
 START = "ld.param.u64 %d1, [p]; cvt.u32.u64 %r1, %d1; "
 """Instructions 0 and 1."""

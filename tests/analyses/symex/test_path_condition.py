@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ptxkit.analyses.symbolic.evaluate import number_of
-from ptxkit.analyses.symbolic.terms import Term, Terms
+from ptxkit.analyses.symbolic.simplify import new_terms
+from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.thread_block import ThreadBlock
 from ptxkit.analyses.symex.path_condition import MOST_EVALUATED, Choices, _Search, atoms, comparison, conjuncts, unnegated
 
@@ -12,7 +13,7 @@ TEAM = ThreadBlock((32, 1, 1), False)
 
 class TestChoices:
     def test_ranges_contradict(self) -> None:
-        terms = Terms()
+        terms = new_terms()
         n = terms.leaf("parameter", 32, ("n",))
         below = terms.apply("lt.s", 1, (n, terms.constant(3, 32)))
         above = terms.apply("lt.s", 1, (terms.constant(4, 32), n))
@@ -23,7 +24,7 @@ class TestChoices:
         assert chosen.choose(above, True) is None
 
     def test_a_range_without_a_multiple_contradicts(self) -> None:
-        terms = Terms()
+        terms = new_terms()
         whole = terms.scale(terms.leaf("parameter", 32, ("n",)), 128)
         large = terms.apply("lt.s", 1, (terms.constant(256, 32), whole))
         larger = terms.apply("lt.s", 1, (terms.constant(320, 32), whole))
@@ -34,7 +35,7 @@ class TestChoices:
         assert chosen.choose(larger, False) is None
 
     def test_sums_are_compared_without_their_constants(self) -> None:
-        terms = Terms()
+        terms = new_terms()
         n = terms.leaf("parameter", 32, ("n",))
         chosen = Choices(terms).choose(terms.apply("lt.s", 1, (terms.add(n, terms.constant(-2, 32)), terms.constant(1, 32))), True)
 
@@ -42,7 +43,7 @@ class TestChoices:
         assert chosen.says(terms.apply("lt.s", 1, (n, terms.constant(3, 32)))) is True
 
     def test_a_place_in_the_grid_is_less_than_how_many_there_are(self) -> None:
-        terms = Terms()
+        terms = new_terms()
         place, count = (terms.leaf("special", 32, (name,)) for name in ("%ctaid.x", "%nctaid.x"))
         large = terms.apply("lt.u", 1, (terms.constant(9, 32), place))
         chosen = Choices(terms).choose(large, True)
@@ -55,7 +56,7 @@ class TestChoices:
         assert found is not None and 9 < found[place] < found[count] < 20
 
     def test_sizes_are_not_so_large_that_sums_overflow(self) -> None:
-        terms = Terms()
+        terms = new_terms()
         n = terms.leaf("parameter", 32, ("n",))
         tiles = terms.apply("shr.s", 32, (terms.add(n, terms.constant(31, 32)), terms.constant(5, 32)))
         some = Choices(terms).choose(terms.apply("lt.s", 1, (terms.constant(0, 32), n)), True)
@@ -66,7 +67,7 @@ class TestChoices:
         assert none.model(TEAM, (0,)) is None
 
     def test_model_takes_the_path(self) -> None:
-        terms = Terms()
+        terms = new_terms()
         n = terms.leaf("parameter", 32, ("n",))
         tiles = terms.apply("shr.s", 32, (terms.add(n, terms.constant(31, 32)), terms.constant(5, 32)))
         exactly = terms.apply("eq", 1, (tiles, terms.constant(3, 32)))
@@ -78,7 +79,7 @@ class TestChoices:
         assert number_of(exactly, lambda leaf: model.get(leaf)) == 1
 
     def test_no_model_for_what_cannot_be(self) -> None:
-        terms = Terms()
+        terms = new_terms()
         n = terms.leaf("parameter", 32, ("n",))
         odd = terms.apply("eq", 1, (terms.apply("and", 32, (n, terms.constant(1, 32))), terms.constant(1, 32)))
         double = terms.apply("eq", 1, (terms.apply("rem.u", 32, (n, terms.constant(4, 32))), terms.constant(2, 32)))
@@ -88,7 +89,7 @@ class TestChoices:
         assert both is None or both.model(TEAM, (0,)) is None
 
     def test_the_search_ends_where_terms_are_many(self) -> None:
-        terms = Terms()
+        terms = new_terms()
         leaves = [terms.leaf("parameter", 32, (f"p{i}",)) for i in range(40)]
         mixed = leaves[0]
         for _ in range(40):
@@ -103,7 +104,7 @@ class TestChoices:
         assert search.evaluated < 2 * MOST_EVALUATED
 
     def test_what_must_hold_for_a_predicate_to_hold(self) -> None:
-        terms = Terms()
+        terms = new_terms()
         n, bit = (terms.leaf("parameter", 32, (name,)) for name in ("n", "bit"))
         zero, size = terms.constant(0, 32), terms.constant(16, 32)
         few = terms.apply("lt.s", 1, (n, terms.constant(3, 32)))
@@ -114,7 +115,7 @@ class TestChoices:
         assert list(conjuncts(terms, few, False)) == [(few, False)]
 
     def test_sums_that_grow_by_what_is_not_known_come_round(self) -> None:
-        terms = Terms()
+        terms = new_terms()
         place, count = (terms.leaf("special", 32, (name,)) for name in ("%ctaid.x", "%nctaid.x"))
         n = terms.leaf("parameter", 32, ("n",))
         chosen = [Choices(terms)]
@@ -130,7 +131,7 @@ class TestChoices:
 class TestComparison:
     """`x` is 32 bits wide; a comparison is of a sum without its constant with a number."""
 
-    terms = Terms()
+    terms = new_terms()
     x = terms.leaf("parameter", 32, ("x",))
     y = terms.leaf("parameter", 32, ("y",))
 
@@ -155,7 +156,7 @@ class TestComparison:
 
 
 def test_a_negation_is_taken_off() -> None:
-    terms = Terms()
+    terms = new_terms()
     flag = terms.leaf("value", 1, (1,))
 
     assert unnegated(flag) == (flag, True)
@@ -163,7 +164,7 @@ def test_a_negation_is_taken_off() -> None:
 
 
 def test_atoms_are_leaves_and_joins() -> None:
-    terms = Terms()
+    terms = new_terms()
     x, y = (terms.leaf("parameter", 32, (name,)) for name in "xy")
     join = terms.join((7,), (x, y))
     term = terms.apply("max.u", 32, (terms.add(terms.scale(join, 4), terms.constant(9, 32)), x))

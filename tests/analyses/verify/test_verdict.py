@@ -227,7 +227,7 @@ class TestLoops:
         found = verdict(self.BODY)
 
         assert found.outcome == VERIFIED
-        assert found.assumptions == ("`n` not given; tried: 64, 49",)
+        assert found.assumptions == ("`n` not given; tried: 64, 49, 0",)
 
 
 class TestOrder:
@@ -466,6 +466,26 @@ class TestUnknown:
         found = verify(loaded(module), launch, ["n", "m"])
 
         assert (found.outcome, found.covered["barriers"]) == (VERIFIED, 64)
+
+    @pytest.mark.parametrize(("condition", "outcome"), [("%r2, 0", UNDECIDED), ("%r1, 64", VERIFIED)])
+    def test_numbers_are_looked_for_by_which_both_sides_of_a_branch_are_taken(self, condition: str, outcome: str) -> None:
+        """One side does not write %r3, which is stored on both."""
+        body = f"""
+            {ELEMENT} ld.param.u32 %r2, [n]; setp.eq.u32 %p1, {condition}; @%p1 bra STORE; mov.u32 %r3, 1; STORE: st.global.u32 [%d3], %r3;
+        """
+
+        found = verdict(body, declared=".param .u64 a, .param .u32 n")
+
+        assert (found.outcome, [one.line for one in found.reasons]) == (outcome, [] if outcome == VERIFIED else [8])
+        assert found.executed.untaken == ()
+
+    def test_a_side_that_no_number_takes_is_named(self) -> None:
+        other = "xor.b32 %r2, %r2, 0x5a5a5a5a; setp.eq.u32 %p1, %r2, 0x12345678; @%p1 bra OUT; st.global.u32 [%d3], %r1; OUT:"
+
+        found = verdict(f"{ELEMENT} ld.param.u32 %r2, [n]; {other}", declared=".param .u64 a, .param .u32 n")
+
+        assert found.outcome == VERIFIED
+        assert "the other side of the branch on line 7, which no number that was tried takes" in found.not_covered
 
     def test_time(self) -> None:
         found = verdict("mov.u32 %r1, 1; LOOP: add.u32 %r1, %r1, 2; setp.ne.u32 %p1, %r1, 0; @%p1 bra LOOP;", declared="", budget=0.2)

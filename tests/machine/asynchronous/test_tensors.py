@@ -153,7 +153,7 @@ def test_packed_elements_are_copied_sixteen_at_once(type, size, apart, start):
 def test_packed_elements_begin_at_a_group():
     memory, lanes, address = prepared(np.zeros((3, 128), np.uint8))
     made = TensorMap(tensor=address, shape=(3, 256), strides=(128, 0), box=(2, 128), type=".b4x16").encoded(address)
-    with pytest.raises(Stopped, match="8, is no multiple of 16"):
+    with pytest.raises(Stopped, match="8, is not a multiple of 16"):
         loaded(memory, lanes, made, [8, 0], 128)
     with pytest.raises(ValueError, match=r"box of \.b4x16 must be a multiple of 16"):
         TensorMap(tensor=address, shape=(3, 256), strides=(128, 0), box=(2, 40), type=".b4x16")

@@ -65,6 +65,15 @@ BAD = {
         "mov.u32 %r3, 2; T: .branchtargets A, B; brx.idx %r3, T; A: B:",
         "R007", "branch", "branches by an index beyond the list of targets",
     ),
+    "a copy into the next variable": (
+        "mov.u32 %r4, a; shl.b32 %r5, %r1, 2; add.u32 %r4, %r4, %r5; cp.async.ca.shared.global [%r4+4], [%rd1], 4; cp.async.wait_all;",
+        "S002", "ended", "thread (63,0,0) of CTA (0,0,0) writes a[256..259], just past its end: it has only 256 bytes",
+    ),
+    "a bulk copy of what follows a variable": (
+        "setp.eq.u32 %p1, %r1, 0; mov.u32 %r4, a; @%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r4], 272;"
+        " cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;",
+        "S002", "ended", "reads a[0..271], across its end",
+    ),
     "in another CTA": (
         "mov.u32 %r3, a; xor.b32 %r5, %r2, 1; mapa.shared::cluster.u32 %r4, %r3, %r5; ld.shared::cta.u32 %r6, [%r4];", "S005", "address",
         "of another CTA through .shared::cta",
@@ -77,6 +86,10 @@ GOOD = {
         "setp.lt.u32 %p1, %r1, 32; mov.u32 %r4, a; mov.u32 %r5, b; selp.u32 %r4, %r4, %r5, %p1; st.shared.u32 [%r4+4], %r1;"
     ),
     "aligned": "ld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [a+16];",
+    "copies of a whole variable": (
+        "setp.eq.u32 %p1, %r1, 0; mov.u32 %r4, a; @%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r4], 256;"
+        " cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; cp.async.ca.shared.global [a+252], [%rd1], 4; cp.async.wait_all;"
+    ),
     "another CTA": "mov.u32 %r3, a; xor.b32 %r5, %r2, 1; mapa.shared::cluster.u32 %r4, %r3, %r5; ld.shared::cluster.u32 %r6, [%r4];",
     "parameters": "ld.param.u32 %r5, [n]; ld.param.v2.u32 {%r6, %r7}, [out];",
 }

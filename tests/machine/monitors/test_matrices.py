@@ -229,3 +229,21 @@ def test_fragments_are_read_as_what_they_were_made_as(case: str) -> None:
     loads = LOAD.format(**{**RIGHT_A, **a}) + OTHER.format(**{**RIGHT_B, **b}) + ACCUMULATOR.format(shape=c)
     findings, ended = watched(f"{loads} {between} {MULTIPLY.format(a=REGISTERS[0], b=REGISTERS[1])}", "matrices", block=32, out=4096)
     assert (sorted(set(rules(findings))), ended) == (expected, "ended")
+
+
+@pytest.mark.parametrize(("who", "expected"), [("%p2", []), ("%p3", ["T002"])])
+def test_both_ctas_of_a_pair_allocate(who: str, expected: list[str]) -> None:
+    """The first warp of each, or of the first one only."""
+    text = f"""{HEAD_OF_PAIR}.visible .entry k() .reqnctapercluster 2 {{
+.reg .pred %p<4>; .reg .b32 %r<8>; .shared .align 4 .b8 at[4]; mov.u32 %r1, %tid.x; mov.u32 %r2, %cluster_ctarank; mov.u32 %r3, at;
+setp.lt.u32 %p2, %r1, 32; setp.eq.and.u32 %p3, %r2, 0, %p2;
+@{who} tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%r3], 64;
+@{who} ld.shared.u32 %r4, [at]; @{who} tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r4, 64; ret; }}"""
+    machine = Machine()
+
+    findings = machine.launch(machine.load(text), "k", grid=4, block=64, cluster=2, checks="matrices").findings
+
+    assert [one.diagnostic.rule for one in findings] == expected
+
+
+HEAD_OF_PAIR = ".version 8.8\n.target sm_100a\n.address_size 64\n"

@@ -50,7 +50,7 @@ BAD = {
         READY + ARRIVE + WAIT.format(parity=0) + "bar.sync 0; @%p1 st.shared.u32 [m], %r1;", "M011", "writes 4 bytes as data over",
     ),
     "used after inval": (
-        READY + "@%p1 mbarrier.inval.shared.b64 [%r3]; bar.sync 0; " + ARRIVE, "M011", "which is no mbarrier since mbarrier.inval",
+        READY + "@%p1 mbarrier.inval.shared.b64 [%r3]; bar.sync 0; " + ARRIVE, "M011", "has not been an mbarrier since mbarrier.inval",
     ),
     "a count of zero": (FIRST + "mov.u32 %r8, 0; @%p1 mbarrier.init.shared.b64 [%r3], %r8;", "M013", "must be between 1 and"),
     "an arrival that must not complete": (

@@ -8,6 +8,7 @@ np = pytest.importorskip("numpy")
 
 from ptxkit.diagnostics import Severity  # noqa: E402
 from ptxkit.machine import Machine  # noqa: E402
+from tests.machine.monitors.test_matrices import PARTS, TENSOR  # noqa: E402
 from tests.machine.monitors.watching import KERNEL, rules, watched  # noqa: E402
 
 VARIABLES = ".shared .align 16 .b8 s[1024]; .local .align 16 .b8 l[64];"
@@ -25,6 +26,10 @@ BAD = {
     "a register that only some write": (
         "@%p1 mov.u32 %r5, 1; " + STORE, "R001", "thread (16,0,0) of CTA (0,0,0) stores %r5 to global memory",
     ),
+    "a register that a guard leaves, the same in all lanes": (
+        "mov.u32 %r5, 1; @%p3 mov.u32 %r5, 2; " + STORE, "R001", "stores %p3 to global memory, but nothing has written it",
+    ),
+    "a register that a guard writes, the same in all lanes": ("@!%p3 mov.u32 %r5, 2; " + STORE, "R001", "stores %p3 to global memory"),
     "shared memory": ("ld.shared.u32 %r5, [%r4]; " + STORE, "R008", "stores s[0..3] to global memory, but no thread has written it"),
     "shared memory that only some write": (
         "@%p1 st.shared.u32 [%r4], %r1; ld.shared.u32 %r5, [%r4]; " + STORE,
@@ -187,3 +192,59 @@ class TestWhatAWarpOrAnOperationReads:
         some = "setp.ne.u32 %p1, %r1, 9; @%p1 " + FILL
 
         assert watched(f"{ROWS} {some} {LOAD}", "uninitialized", TILE, block=32)[0] == []
+
+
+PRODUCT = """
+    .shared .align 128 .b8 tile[4096]; mov.u32 %r3, tile; shl.b32 %r4, %r1, 5; add.u32 %r4, %r3, %r4;
+    st.shared.v4.b32 [%r4], {%r1, %r1, %r1, %r1}; st.shared.v4.b32 [%r4+16], {%r1, %r1, %r1, %r1};
+    fence.proxy.async.shared::cta; bar.sync 0;
+    shr.u32 %r3, %r3, 4; cvt.u64.u32 %rd3, %r3; or.b64 %rd3, %rd3, 0x0000001000080000; mov.u32 %r6, 0;
+    AGAIN: BEFORE wgmma.fence.sync.aligned; setp.ne.u32 %p1, %r6, 0;
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1, %f2, %f3, %f4}, %rd3, %rd3, ADDS, 1, 1, 0, 0;
+    wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; add.u32 %r6, %r6, 1; setp.lt.u32 %p2, %r6, 2; @%p2 bra AGAIN;
+    st.global.f32 [%rd2], %f2;
+"""
+PIECES = """
+    mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%r1, %r1}, {%r1}, {%f5, %f6, %f5, %f5};
+    st.global.f32 [%rd2], %f2;
+"""
+
+
+class TestAccumulators:
+    @pytest.mark.parametrize(
+        ("before", "adds", "expected"),
+        [("", "1", ["R001"]), ("", "0", []), ("", "%p1", []), ("", "!%p1", []), ("mov.f32 %f2, 0f00000000;", "1", [])],
+    )
+    def test_of_a_warpgroup(self, before: str, adds: str, expected: list[str]) -> None:
+        """Only the registers that are used need values."""
+        found, ended = watched(PRODUCT.replace("BEFORE", before).replace("ADDS", adds), "uninitialized", block=128)
+
+        assert (rules(found), ended) == (expected, "ended")
+
+    @pytest.mark.parametrize(("before", "expected"), [("mov.f32 %f5, 0f00000000;", ["R001"]), ("mov.f32 %f6, 0f00000000;", [])])
+    def test_of_a_warp(self, before: str, expected: list[str]) -> None:
+        assert rules(watched(before + PIECES, "uninitialized", block=32)[0]) == expected
+
+    @pytest.mark.parametrize(("adds", "expected"), [("%p1", ["R008"]), ("%p3", []), ("1", ["R008"])])
+    def test_in_tensor_memory(self, adds: str, expected: list[str]) -> None:
+        text = TENSOR.format(**PARTS).replace(f"{PARTS['what']}, %p3;", f"{PARTS['what']}, {adds};")
+        machine = Machine()
+
+        found = machine.launch(machine.load(text), "k", np.zeros(128, np.uint32), grid=2, block=128, checks="uninitialized").findings
+
+        assert rules(list(found)) == expected
+        assert all("adds to an accumulator at lane 0, column 0 of tensor memory" in one.diagnostic.message for one in found)
+
+    def test_in_tensor_memory_that_was_allocated_again(self) -> None:
+        """What an earlier allocation has written is not there any more."""
+        text = TENSOR.format(**PARTS)
+        again = text[text.index("tcgen05.fence::before_thread_sync") : text.index("@%p2 tcgen05.dealloc")]
+        again = again.replace("WAIT", "AGAIN").replace("%p3;", "%p1;").replace("[%r8], 0;", "[%r8], 1;")
+        alloc = "@%p2 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r7], 64;"
+        text = text.replace("@%p2 tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;", "")
+        text = text.replace("\nret;", f"{alloc} {again} {PARTS['free']}\nret;".replace(PARTS["free"], "@%p2 " + PARTS["free"]))
+        machine = Machine()
+
+        found = machine.launch(machine.load(text), "k", np.zeros(128, np.uint32), grid=1, block=128, checks="uninitialized").findings
+
+        assert rules(list(found)) == ["R008"]

@@ -55,7 +55,7 @@ def test_a_repair_says_what_it_costs_and_what_it_does_not_promise() -> None:
 
     said = [note.partition(":")[0] for note in one.fix.notes]
     assert said == ["proved", "executed", "costs", "not promised"]
-    assert "in each iteration of the loop on line 22, 7 times a thread" in one.fix.notes[2]
+    assert "in each iteration of the loop on line 22, 7 times per thread" in one.fix.notes[2]
     assert not one.fix.is_safe
 
 

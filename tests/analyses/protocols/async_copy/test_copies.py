@@ -11,7 +11,7 @@ from ptxkit.analyses.framework.rule import select
 from ptxkit.analyses.protocols.async_copy.copies import MOST_FAILURES, copies
 from ptxkit.analyses.protocols.async_copy.stage_rings import rings
 from ptxkit.analyses.symex.async_groups import Operation
-from ptxkit.analyses.symex.async_queue import Moment
+from ptxkit.analyses.symex.moments import Moment
 from ptxkit.diagnostics import Severity
 
 # Three stages of 2048 bytes; each of 128 threads copies 16 bytes a stage and reads those of its neighbour. `load` and `use` are the offsets

@@ -24,16 +24,16 @@ BY_DESCRIPTOR = frozenset(("wgmma.isa", "tcgen05.isa"))
 def leaves_by_descriptor(fault: Fault | None) -> bool:
     """Whether a run ended at a matrix that extends beyond shared memory, as its descriptor defines it. It is unknown which part of the
     matrix is needed; the first lines are in any case."""
-    access = fault.stop.access if fault is not None and fault.stop is not None else None
+    access = fault.access if fault is not None else None
     if access is None or access.why != "outside" or not access.space.startswith(".shared"):
         return False
     bound = getattr(getattr(access.lanes, "site", None), "bound", None)
     return isinstance(bound, Bound) and bound.form.file in BY_DESCRIPTOR
 
 
-def left_at(fault: Fault | None) -> list[int]:
+def accessed_at(fault: Fault | None) -> list[int]:
     """The addresses of the access that ended a run; empty if it did not end at an access."""
-    access = fault.stop.access if fault is not None and fault.stop is not None else None
+    access = fault.access if fault is not None else None
     if access is None:
         return []
     at = np.ravel(access.at) if access.mask is None else np.broadcast_to(access.at, np.shape(access.mask))[access.mask]
@@ -43,13 +43,13 @@ def left_at(fault: Fault | None) -> list[int]:
 def would_be_inside(fault: Fault | None, made: Made, factor: int) -> bool:
     """Whether the access that left global memory would be in bounds if synthesized arrays were `factor` times as large. True if its address
     is unknown."""
-    left = left_at(fault)
+    left = accessed_at(fault)
     return not left or all(any(start <= at < start + factor * (end - start) for start, end in made) for at in left)
 
 
-def strayed_to(fault: Fault | None, made: Made) -> tuple[int, int] | None:
+def far_access(fault: Fault | None, made: Made) -> tuple[int, int] | None:
     """Line and address of an access that left global memory and lies near no synthesized array; None if there is none."""
-    left, line = left_at(fault), fault.line if fault is not None else None
+    left, line = accessed_at(fault), fault.line if fault is not None else None
     if not left or line is None or any(start <= at < start + MOST_ROOM for at in left for start, _ in made):
         return None
     return line, left[0]

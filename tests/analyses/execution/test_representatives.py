@@ -8,7 +8,7 @@ import pytest
 from sample import HEAD
 
 import ptxkit
-from ptxkit.analyses.execution import observing, standing
+from ptxkit.analyses.execution import observing, representatives
 from ptxkit.analyses.execution.execute import execute
 from ptxkit.analyses.execution.launch import Launch
 from ptxkit.analyses.execution.loading import loaded
@@ -49,13 +49,13 @@ def test_a_race_that_all_have_is_found() -> None:
 
 def test_those_that_deviate_in_later_waves_are_known_from_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     stops = []
-    stop = standing.StandIns._stop
+    stop = representatives.Representatives._stop
 
-    def counted(self: standing.StandIns, ctas: Any) -> None:
+    def counted(self: representatives.Representatives, ctas: Any) -> None:
         stops.append(len(ctas))
         stop(self, ctas)
 
-    monkeypatch.setattr(standing.StandIns, "_stop", counted)
+    monkeypatch.setattr(representatives.Representatives, "_stop", counted)
     body = "and.b32 %r8, %r9, 1; setp.eq.u32 %p1, %r8, 0; @%p1 st.shared.u32 [%r4], %r1;"
 
     found = executed(body, grid=600, threads=1024)
@@ -121,10 +121,10 @@ def test_findings_are_those_of_a_run_with_all_watched(monkeypatch: pytest.Monkey
         EXCHANGE.format(IN_ONE.format(2)),
         "ld.shared.u32 %r6, [%r5+4096];",
     ]
-    standing = [names(executed(body, grid=5)) for body in bodies]
+    alone = [names(executed(body, grid=5)) for body in bodies]
 
     def nobody(*_: Any) -> bool:
         return True
 
     monkeypatch.setattr(observing, "_has_flights", nobody)
-    assert [names(executed(body, grid=5)) for body in bodies] == standing
+    assert [names(executed(body, grid=5)) for body in bodies] == alone

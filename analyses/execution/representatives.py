@@ -31,7 +31,7 @@ Classes = tuple[frozenset[int], ...]
 """The numbers of the CTAs that deviate from most others; those of one set may do the same."""
 
 
-class StandIns:
+class Representatives:
     """Decides which CTAs of a launch are represented by another: in each of the `classes`, and among all other CTAs, by the first."""
 
     def __init__(self, launch: Any, classes: Classes) -> None:
@@ -158,7 +158,7 @@ def _period(numbers: Array, deviates: Array) -> int:
 
 
 def divided(classes: Classes, apart: frozenset[int], ctas: int) -> Classes | None:
-    """The classes with the CTAs `apart` in one of their own; None if they are no part of a class, or there would be too many classes for a
+    """The classes with the CTAs `apart` in one of their own; None if they are not part of a class, or there would be too many classes for a
     grid of `ctas` CTAs: watching all takes less than a restart for each class."""
     kept = tuple([members - apart for members in classes])
     found = (*kept, apart)
