@@ -170,13 +170,13 @@ class Draft:
         self._count += 1
 
     def remove_last(self) -> None:
-        """Removes the last statement, which is no instruction."""
+        """Removes the last statement, which is not an instruction."""
         self._others.pop()
         self._count -= 1
         self.last = None
 
     def replace_last(self, statement: Node) -> None:
-        """Replaces the last statement, which is no instruction."""
+        """Replaces the last statement, which is not an instruction."""
         self.remove_last()
         self.add(statement)
 

@@ -404,7 +404,7 @@ class Block(Container):
 
     @property
     def others(self) -> Sequence[tuple[int, Node]]:
-        """The statements that are no instructions, with their indices."""
+        """The statements that are not instructions, with their indices."""
         if isinstance(self._children, Deferred):
             return self._children.others
         return [(i, child) for i, child in enumerate(self._children) if type(child) is not Instruction]

@@ -200,7 +200,7 @@ class Deferred:
 
     @property
     def others(self) -> Sequence[tuple[int, Node]]:
-        """The statements that are no instructions, with their indices among all."""
+        """The statements that are not instructions, with their indices among all."""
         raise NotImplementedError
 
     @property
