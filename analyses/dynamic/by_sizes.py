@@ -15,7 +15,6 @@ from ptxkit.analyses.dynamic.findings import (
     AT_ENDS,
     BARRIERS,
     OF_ALIGNMENT,
-    OF_BYTES,
     OF_INITS,
     OUT_OF_BOUNDS,
     SHUFFLE,
@@ -27,12 +26,11 @@ from ptxkit.analyses.dynamic.findings import (
     is_of_addresses,
     is_of_ends,
     is_of_own_memory,
-    is_race,
     is_refuted_there,
     lines_of,
 )
 from ptxkit.analyses.dynamic.once import Ran
-from ptxkit.analyses.inputs.bits import chooses_bits
+from ptxkit.analyses.inputs.bits import with_chosen_bits
 from ptxkit.analyses.inputs.fitting import is_guessed
 from ptxkit.analyses.inputs.launches import FEW, Sizes, divides, is_compared
 from ptxkit.analyses.inputs.rows import has_broken_rows
@@ -61,8 +59,12 @@ def can_be_resized(case: Case, found: Findings) -> Findings:
     if is_guessed(case.routine):
         # which phases complete depends on the boxes, and what mbarriers there are does not
         found = keep(found, lambda one: one.diagnostic.name in OF_INITS)
-    if chooses_bits(case.routine):
-        found = keep(found, lambda one: not is_race(one) and one.diagnostic.name not in OF_BYTES)
+    chosen = with_chosen_bits(case.routine)
+    if chosen:
+        # what is read without a value may be written elsewhere with other bits; where two accesses meet, their own addresses matter
+        index = case.runs.code.index
+        lines = {index.span(of.where(i)).line for of, i in chosen}
+        found = keep(found, lambda one: one.diagnostic.name != UNINITIALISED and not (is_of_addresses(one) and lines_of(one) & lines))
     presets = {case.ran.line_of(site) for site in case.ran.depends_on_presets} if found else set()
     if presets:
         found = keep(found, lambda one: one.diagnostic.name != UNINITIALISED and not presets & lines_of(one))
@@ -153,12 +155,14 @@ def with_other_counts(case: Case, found: Findings) -> Findings:
 
 
 def _reaching(case: Case, sizes: Sizes) -> Launched | None:
-    """A launch with these sizes, and with few iterations or elements instead if it is timed out: it may not have reached the findings."""
-    less = attrs.evolve(sizes, counts=FEW), attrs.evolve(sizes, counts=FEW, covers=False)
+    """A launch with these sizes, and with few iterations or elements instead if it is timed out, as it may not have reached the findings,
+    or leaves the largest arrays that can be synthesized."""
+    few = attrs.evolve(sizes, counts=FEW)
+    less = few, attrs.evolve(few, covers=False), attrs.evolve(few, scale=1)
     other = None
     for tried in less if case.ran.is_timed_out else (sizes, *less):
         other = case.resized(tried)
-        if other is None or not other.ran.is_timed_out:
+        if other is not None and not other.ran.is_timed_out:
             break
     return other
 
