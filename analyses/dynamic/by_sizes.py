@@ -155,12 +155,14 @@ def with_other_counts(case: Case, found: Findings) -> Findings:
 
 
 def _reaching(case: Case, sizes: Sizes) -> Launched | None:
-    """A launch with these sizes, and with few iterations or elements instead if it is timed out: it may not have reached the findings."""
-    less = attrs.evolve(sizes, counts=FEW), attrs.evolve(sizes, counts=FEW, covers=False)
+    """A launch with these sizes, and with few iterations or elements instead if it is timed out, as it may not have reached the findings,
+    or leaves the largest arrays that can be synthesized."""
+    few = attrs.evolve(sizes, counts=FEW)
+    less = few, attrs.evolve(few, covers=False), attrs.evolve(few, scale=1)
     other = None
     for tried in less if case.ran.is_timed_out else (sizes, *less):
         other = case.resized(tried)
-        if other is None or not other.ran.is_timed_out:
+        if other is not None and not other.ran.is_timed_out:
             break
     return other
 

@@ -202,7 +202,7 @@ def _case(runs: Runs, launched: Launched, sizes: Sizes, contrast: Sizes, setting
 def _lines(asked: Findings) -> frozenset[int] | None:
     """The lines on which races matter to further runs: those of the findings. A race in a shared variable is confirmed by any other race in
     it, on any lines."""
-    return None if any(is_of_one_variable(one, one) for one in asked) else frozenset().union(*map(lines_of, asked))
+    return None if any(is_race(one) and is_of_one_variable(one, one) for one in asked) else frozenset().union(*map(lines_of, asked))
 
 
 def _lack_of_threads(runs: Runs, ran: Ran, finding: Finding) -> str:
