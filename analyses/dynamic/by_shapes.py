@@ -69,8 +69,8 @@ def with_fewer_ctas(case: Case, found: Findings) -> Findings:
 
 
 def with_half_the_ctas(case: Case, found: Findings) -> Findings:
-    """With half as many CTAs along each axis, for asynchronous operations of a CTA that is not the first one: if the index of a CTA says
-    how many stages it fills, the host may launch no CTA that fills more than there are."""
+    """With half as many CTAs along each axis, for asynchronous operations and unwritten shared memory of a CTA that is not the first one:
+    if the index of a CTA says what it fills, the host may launch no CTA that fills more than there is, or less than it reads."""
     far = keep(found, _is_of_a_far_cta)
     if not far:
         return found
@@ -81,9 +81,11 @@ def with_half_the_ctas(case: Case, found: Findings) -> Findings:
 
 
 def _is_of_a_far_cta(finding: Finding) -> bool:
-    """Whether a finding is about an asynchronous operation or an mbarrier, in one CTA that is not the first along an axis of the grid."""
+    """Whether a finding is about an asynchronous operation, an mbarrier or unwritten memory of the CTA, in one that is not the first along
+    an axis of the grid."""
     ctas = {tuple(one["cta"]) for one in finding.witness.get("accesses", ()) if "cta" in one}
-    return is_of(finding, ASYNCHRONY) and len(ctas) == 1 and ctas != {(0, 0, 0)}
+    is_asked = is_of(finding, ASYNCHRONY) or (finding.diagnostic.name == UNINITIALISED and not is_of_own_memory(finding))
+    return is_asked and len(ctas) == 1 and ctas != {(0, 0, 0)}
 
 
 def with_clusters_of_one(case: Case, found: Findings) -> Findings:
