@@ -86,11 +86,11 @@ def test_a_fault_is_shown_where_it_is(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["k.ptx", "--launch", "none.toml"], "no kernel `other`"),
+        (["k.ptx", "--launch", "none.toml"], "no kernel 'other'"),
         (["k.ptx", "--launch", "absent.toml"], "No such file"),
         (["absent.ptx", "--launch", "launch.toml"], "absent.ptx"),
         (["k.ptx", "--launch", "launch.toml", "--schedule", "sometimes"], "'sometimes' is not"),
-        (["launch.toml", "--launch", "launch.toml"], "no PTX"),
+        (["launch.toml", "--launch", "launch.toml"], "not PTX"),
     ],
 )
 def test_what_cannot_be_run(folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str) -> None:
