@@ -243,7 +243,7 @@ def without_others_that_write(case: Case, found: Findings) -> Findings:
 
 
 def _may_be_written(case: Case, finding: Finding) -> bool:
-    """Whether a thread, whatever its index, may have written the memory: there are writes from which a path leads to the read."""
+    """Whether any thread may have written the memory: a path leads from some write to the read."""
     if len(functions(case.routine)) > 1:
         return True
     index, found = case.runs.code.index, accesses(case.routine)
