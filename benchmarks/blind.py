@@ -8,7 +8,7 @@ A folder (default: each of fixtures/blind) has PTX files and `labels.tsv`: the f
 where it shows. A bad file is found if an error or a warning is of one of these rules, or has the line, itself or as a related place. An
 alarm is any error or warning in a correct file. `--verify` also executes each file as `ptxkit verify` does, one CTA, or two where `%ctaid`
 is read, all arguments made up; `--show` prints the findings of all bad files. `--rebuild` compiles NAME.cu of the folder with nvcc anew,
-with and without `BAD` defined.
+for NAME.good.ptx, for NAME.bad.ptx with `BAD` defined, and for NAME.mistake.bad.ptx with `MISTAKE` too.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def rebuild(folder: Path) -> None:
             continue
         target = re.match(r"// (sm_\w+)", source.read_text(encoding="utf-8"))
         assert target is not None, source
-        defined = ["-DBAD"] if one.label == "bad" else []
+        defined = [f"-D{word.upper()}" for word in one.path.name.split(".")[1:-1] if word != "good"]
         subprocess.run(["nvcc", "-O3", f"-arch={target[1]}", "-ptx", *defined, str(source), "-o", str(one.path)], check=True)
 
 

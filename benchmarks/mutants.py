@@ -9,8 +9,8 @@ an execution of the kernel, gives an error or warning that it does not give of t
 severity info, that it does not tell of in the original; as *harmless* if the analysis has followed all paths and compared all addresses,
 for a launch of the shape that the kernel names, and found nothing, or if by the order of instructions alone another of its kind does what
 the deleted one did, or if executions show it (`harmless.py`); else it has *survived*, and what kept the analysis from knowing is its
-cause. Of `mistakes` (`mistakes.py`), which need not be undefined, executions of any size tell the verdict on what is not reported:
-*harmless*, *defined* if only memory is another in the end, else *survived*. What they do not tell is read by eye: the verdicts are in
+cause. Of `mistakes` (`instruction_mutants.py`), which need not be undefined, executions of any size decide what is not reported:
+*harmless*, *defined* if only memory is another in the end, else *survived*. What they do not decide is read by eye: the verdicts are in
 `fixtures/unseen/mistakes.tsv`.
 `--ptxas N` has ptxas assemble every Nth mutant: one that it refuses is none.
 Prints a table by change and by cause; `--record` gets a line of JSON for each mutant.
@@ -34,7 +34,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import attrs
-import mistakes
+import instruction_mutants
 from apart import first_met, reasons
 from drawing import module_of, of_each_family, rank
 from harmless import Effect, is_harmless, outcome
@@ -233,7 +233,7 @@ PROTOCOLS = {
         idle,
     ),
     "proxies": Protocol(("P", "P004"), frozenset(("bulk", "wgmma", "tcgen05")), ("proxy-fence",), None, unordered),
-    "mistakes": Protocol(("B", "C", "F", "G", "R", "S"), changes=mistakes.changes),
+    "mistakes": Protocol(("B", "C", "F", "G", "R", "S"), changes=instruction_mutants.changes),
 }
 
 

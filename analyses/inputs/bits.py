@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.inputs.parameters import addresses, conditions
+from ptxkit.analyses.inputs.parameters import conditions
 from ptxkit.analyses.inputs.shapes import reached
+from ptxkit.analyses.memory.accesses import accesses
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.terms import Term, walk
 from ptxkit.analyses.symbolic.values import values
@@ -18,16 +19,20 @@ _INDICES = frozenset(("%tid", "%laneid", "%warpid", "%ctaid", "%clusterid", "%cl
 
 
 @fact
-def chooses_bits(routine: Routine) -> bool:
-    """Whether a parameter selects the bits of a thread or CTA index on which an address or branch depends. With synthesized values, threads
-    would share addresses that are meant to be distinct, and use unaligned ones."""
-    # an `or` in a condition tests whether two numbers both fit in 32 bits, before a division
-    return any(
-        _chooses(of, part) and (terms is not conditions or part.operator != "or")
-        for of in reached(routine)
-        for terms in (addresses, conditions)
-        for part in _through_loops(of, terms(of))
-    )
+def with_chosen_bits(routine: Routine) -> tuple[tuple[Routine, int], ...]:
+    """The accesses at whose address a parameter selects the bits of a thread or CTA index: a function and an instruction each. With
+    synthesized values, threads would share addresses that are meant to be distinct, and use unaligned ones. These are all accesses if a
+    branch depends on such bits, since it may decide which threads execute them."""
+    found = []
+    for of in reached(routine):
+        # an `or` in a condition tests whether two numbers both fit in 32 bits, before a division
+        decides = any(part.operator != "or" and _chooses(of, part) for part in _through_loops(of, conditions(of)))
+        found += [(of, one.instruction) for one in accesses(of) if decides or _is_chosen(of, one.address)]
+    return tuple(found)
+
+
+def _is_chosen(routine: Routine, address: Term | None) -> bool:
+    return address is not None and any(_chooses(routine, part) for part in _through_loops(routine, (address,)))
 
 
 def _chooses(routine: Routine, term: Term) -> bool:

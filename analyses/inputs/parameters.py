@@ -506,7 +506,7 @@ def _descriptors(routine: Routine) -> dict[Leaf, int]:
     """Parts of parameters that MMA descriptors are computed from, with suitable values.
 
     An instruction descriptor (9.7.16.4.2) describes dense matrices. In a matrix descriptor, the part combined with the address contains the
-    strides; these are 0, so that the matrix is small.
+    strides; these are 0, so that the matrix is small. A loop may advance a descriptor from tile to tile.
     """
     found: dict[Leaf, int] = {}
     known = values(routine)
@@ -516,9 +516,24 @@ def _descriptors(routine: Routine) -> dict[Leaf, int]:
                 continue
             children = routine.instructions[i].children
             term = known.operand(i, children[(2 if type(children[0]) is Guard else 1) + operand.path[0]])
-            for leaf in [leaf for one in (term.leaves() if term is not None else ()) if (leaf := leaf_of(one)) is not None]:
+            for leaf in _origins(routine, term) if term is not None else ():
                 found[leaf] = _instruction_descriptor(bound) if operand.name == "idesc" else 0
     return found
+
+
+def _origins(routine: Routine, term: Term) -> Iterator[Leaf]:
+    """The parts of parameters that a number is computed from, on any path and in any iteration."""
+    known, numbered = values(routine), ssa(routine).values
+    seen: set[Term] = set()
+    stack = [term]
+    while stack:
+        for one in {*stack.pop().leaves()} - seen:
+            seen.add(one)
+            leaf = leaf_of(one)
+            if leaf is not None:
+                yield leaf
+            elif one.operator in ("phi", "value") and isinstance(one.data[0], int):
+                stack += [known.of(number) for number in numbered[one.data[0]].operands if number >= 0]
 
 
 def _instruction_descriptor(bound: Bound) -> int:

@@ -140,6 +140,17 @@ def test_a_grid_may_have_no_cta_that_fills_more_stages_than_there_are(least: int
     assert {(one.finding.diagnostic.rule, one.doubt == FAR_CTAS) for one in done.found} == {("M005", not shows)}
 
 
+@pytest.mark.parametrize(("filled_by", "shows"), [("%r4", False), ("%r9", True)])
+def test_a_grid_may_have_no_cta_but_the_one_that_fills_shared_memory(filled_by: str, shows: bool) -> None:
+    # the first element goes through shared memory: in the first CTA, or in none
+    element = f"{INDEX} mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.u32 %r4, %r2, %r3, %r1; add.u32 %r9, %r4, 1;"
+    fill = f"setp.ne.u32 %p1, {filled_by}, 0; @%p1 bra L; ld.global.u32 %r5, [%rd1]; st.shared.u32 [s], %r5; L: bar.sync 0;"
+    store = "ld.shared.u32 %r6, [s]; mul.wide.u32 %rd4, %r4, 4; add.s64 %rd5, %rd1, %rd4; st.global.u32 [%rd5+8192], %r6;"
+    done = exercised(f".shared .align 4 .b8 s[4]; {element} {fill} {store}", directives=".reqntid 32")
+
+    assert {one.doubt == FAR_CTAS for one in done.found if one.finding.diagnostic.rule == "R008"} == {not shows}
+
+
 @pytest.mark.parametrize(("length", "shows"), [(128, False), (64, True)])
 def test_what_one_axis_steps_over_is_as_long_as_the_other_has_ctas(length: int, shows: bool) -> None:
     # CTA (1, 0) stores where CTA (0, 1) does: the grid has one CTA along x. If tiles are shorter than CTAs, neighbours race

@@ -49,6 +49,30 @@ L: st.shared.u32 [%r3], %r2; add.u32 %r3, %r3, 4; add.u32 %r2, %r2, 1; setp.lt.u
     assert {one.doubt for one in done.found} == {SIZES}
 
 
+def test_a_loop_that_ends_sooner_leaves_the_array_at_another_copy_of_the_access() -> None:
+    # 32 threads store words to an array of 16, two a round, and the last one on its own
+    body = """.shared .align 4 .b8 t[64]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x; shl.b32 %r3, %r2, 2; mov.u32 %r4, t;
+add.u32 %r3, %r3, %r4; mov.u32 %r5, 0; setp.lt.u32 %p1, %r1, 2; @%p1 bra REST;
+L: st.shared.u32 [%r3], %r5;
+add.u32 %r5, %r5, 2; setp.lt.u32 %p2, %r5, %r1; @%p2 bra L;
+REST: st.shared.u32 [%r3], %r1;"""
+    done = exercised(body, ".param .u32 n", ".reqntid 32")
+
+    assert [(one.finding.diagnostic.rule, one.doubt) for one in done.found] == [("S002", "")]
+
+
+def test_a_volume_of_other_sizes_is_one_that_fits_into_memory() -> None:
+    # planes of `wide` times `high` elements: with all sizes doubled they are larger than any array that is synthesized
+    body = f"""{INDEX} .shared .align 4 .b8 t[2048]; ld.param.u32 %r2, [wide]; ld.param.u32 %r3, [high]; ld.param.u32 %r4, [n];
+mov.u32 %r1, %tid.x; shl.b32 %r5, %r1, 2; mov.u32 %r6, t; add.u32 %r7, %r5, %r6; xor.b32 %r8, %r5, 1024; add.u32 %r8, %r8, %r6;
+mov.u32 %r9, 0; L: st.shared.u32 [%r7], %r9; bar.sync 0; ld.shared.u32 %r10, [%r8]; mov.u32 %r11, %ctaid.x;
+mad.lo.u32 %r11, %r9, %r3, %r11; mad.lo.u32 %r11, %r11, %r2, %r1; mul.wide.u32 %rd2, %r11, 4; add.s64 %rd3, %rd1, %rd2;
+st.global.u32 [%rd3], %r10; add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, %r4; @%p1 bra L;"""
+    done = exercised(body, ".param .u32 wide, .param .u32 high, .param .u64 p, .param .u32 n", ".reqntid 512")
+
+    assert {(one.finding.diagnostic.rule, one.doubt) for one in done.found} == {("S003", "")}
+
+
 @pytest.mark.parametrize(
     ("index", "doubts"), [("mov.u32 %r4, %r2;", {SIZES}), ("and.b32 %r4, %r2, 3;", {""}), ("rem.u32 %r4, %r2, 4;", {""})]
 )

@@ -6,7 +6,7 @@ import pytest
 
 import ptxkit
 from ptxkit.analyses.framework.routine import routines
-from ptxkit.analyses.inputs.bits import chooses_bits
+from ptxkit.analyses.inputs.bits import with_chosen_bits
 
 KERNEL = """.version 8.0
 .target sm_80
@@ -40,4 +40,14 @@ LOOP = "L: {} add.u32 %r3, %r1, -1; and.b32 %r1, %r1, %r3; setp.ne.u32 %p1, %r1,
     ],
 )
 def test_bits_of_an_index_in_an_address(body: str, expected: bool) -> None:
-    assert chooses_bits(routines(ptxkit.parse(KERNEL.format(body)))[0]) is expected
+    assert bool(with_chosen_bits(routines(ptxkit.parse(KERNEL.format(body)))[0])) is expected
+
+
+@pytest.mark.parametrize(("more", "expected"), [("", 1), ("and.b32 %r4, %r2, %r1; setp.eq.u32 %p1, %r4, 0; @%p1 ret;", 2)])
+def test_other_accesses_have_these_bits_only_by_a_branch(more: str, expected: int) -> None:
+    body = f"mul.wide.u32 %rd4, %r2, 4; add.s64 %rd4, %rd1, %rd4; {more} st.global.u32 [%rd4], %r1; xor.b32 %r2, %r2, %r1;"
+    kernel = routines(ptxkit.parse(KERNEL.format(body)))[0]
+
+    stores = [i for _, i in with_chosen_bits(kernel) if "st.global" in kernel.instructions[i].text]
+
+    assert len(stores) == expected

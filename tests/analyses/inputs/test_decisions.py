@@ -66,6 +66,17 @@ def test_a_descriptor_of_an_mma_is_one() -> None:
     assert (word >> 24 & 31, word >> 17 & 63) == (8, 2)  # M = 128, N = 16
 
 
+def test_a_descriptor_that_a_loop_advances_is_one() -> None:
+    body = """
+        mov.u32 %r3, 0; cvt.u64.u32 %rd1, %r2; mov.u64 %rd2, 0;
+        L: wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 {%r4, %r5}, %rd1, %rd2, 1, 1, 1, 0, 0;
+        add.u64 %rd1, %rd1, 16; add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, %r1; @%p1 bra L;
+    """
+    rounds, start = [one.slots[0] for one in parameters(kernel(body, "sm_90a"))]
+
+    assert (rounds.role, start.role, start.value) == (Role.COUNT, Role.NUMBER, 0)
+
+
 def test_a_loop_may_count_down() -> None:
     loop = "and.b32 %r4, %r1, 3; sub.u32 %r3, %r1, %r4; L: sub.u32 %r3, %r3, 4; setp.ne.u32 %p1, %r3, 0; @%p1 bra L;"
 
