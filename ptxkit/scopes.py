@@ -68,6 +68,12 @@ class Symbol:
     declares: Node | None = attrs.field(default=None, repr=False)
     """The function, label, declaration or parameter that declares it."""
 
+    @property
+    def is_open_ended(self) -> bool:
+        """Whether a variable may be longer than its declaration says: a `.extern` one, or shared memory of length zero, which LLVM
+        declares as a single `.b8`. What follows the latter is dynamic shared memory."""
+        return self.linkage == ".extern" or (self.type == ".b8" and not self.dimensions and (self.space or "").startswith(".shared"))
+
 
 @frozen(eq=False)
 class Scope:

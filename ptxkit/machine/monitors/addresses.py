@@ -329,7 +329,7 @@ class Addresses(Monitor):
             return None
         elif space.startswith(".shared"):
             space = ".shared"
-            start = program.address(symbol) if symbol.linkage != ".extern" else None
+            start = program.address(symbol) if not symbol.is_open_ended else None
         elif space == ".local" and body is program.entry:
             start = program.frame_offset(body, symbol)
         else:
