@@ -6,6 +6,7 @@ import math
 
 import attrs
 
+from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.analyses.dynamic.case import Case, Findings, Untried, keep
 from ptxkit.analyses.dynamic.findings import (
     ASYNCHRONY,
@@ -54,6 +55,8 @@ MOST_CONTRASTS = 6
 """Maximum number of other shapes that are tried to confirm a finding."""
 USUAL = 128, 64
 """Usual lengths of a block of a single row."""
+ELSEWHERE = frozenset((".global", ".local", ".param"))
+"""State spaces in which a write is none to shared memory."""
 NO_TIME = "there was no time to try CTAs of other shapes"
 
 
@@ -234,11 +237,22 @@ def _ordered_warp(case: Case) -> Ran:
 def without_others_that_write(case: Case, found: Findings) -> Findings:
     """With more threads: one of them may write the memory that is read before it is written. If twice as many leave an array, with as many
     as do not."""
-    asked = keep(found, lambda one: one.diagnostic.name == UNINITIALISED and not is_of_own_memory(one))
+    asked = keep(found, lambda one: one.diagnostic.name == UNINITIALISED and not is_of_own_memory(one) and _may_be_written(case, one))
     if not asked or declares_block(case.routine, case.shape.block) or _is_full(case):
         return found
     most = _with_most_threads(case)
     return keep(found, lambda one: one not in asked or (most is not None and is_in(one, most)))
+
+
+def _may_be_written(case: Case, finding: Finding) -> bool:
+    """Whether any thread may have written the memory: a path leads from some write to the read."""
+    if len(functions(case.routine)) > 1:
+        return True
+    index, found = case.runs.code.index, accesses(case.routine)
+    lines = {one["line"] for one in finding.witness.get("accesses", ()) if one["kind"] == "read"}
+    reads = [one.instruction for one in found if one.reads and index.span(case.routine.where(one.instruction)).line in lines]
+    writes = {one.instruction for one in found if one.writes and one.space not in ELSEWHERE}
+    return any(comes_to(case.routine, write, read) for write in writes for read in reads)
 
 
 def _with_most_threads(case: Case) -> Ran | None:

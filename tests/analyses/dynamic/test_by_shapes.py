@@ -67,6 +67,16 @@ setp.ne.u32 %p1, %r1, 0; @!%p1 st.shared.u32 [%r3], %r1; bar.sync 0; ld.shared.u
     assert {one.doubt for one in done.found} == {WRITERS}
 
 
+@pytest.mark.parametrize("after", ["", "setp.lt.u32 %p2, %r7, 0; @%p2 bra READ;"], ids=["at the end", "in a loop"])
+def test_no_thread_writes_what_all_read_first(after: str) -> None:
+    body = f""".shared .align 4 .b8 s[8192]; shl.b32 %r3, %r1, 2; mov.u32 %r2, s; add.u32 %r3, %r2, %r3;
+READ: ld.shared.u32 %r7, [s+4]; bar.sync 0; st.shared.u32 [%r3], %r1; st.global.u32 [%rd3], %r7; {after}"""
+    done = exercised(f"{INDEX} {body}")
+
+    of_reads = [one for one in done.found if one.finding.diagnostic.name == "uninitialised-memory"]
+    assert [one.doubt == WRITERS for one in of_reads] == [bool(after)]
+
+
 def test_accesses_that_only_a_shuffle_orders() -> None:
     body = """.shared .align 4 .b8 s[128];
 mov.u32 %r1, %tid.x; mov.u32 %r2, s; shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3; st.shared.u32 [%r4], %r1;
