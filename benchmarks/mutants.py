@@ -9,8 +9,9 @@ an execution of the kernel, gives an error or warning that it does not give of t
 severity info, that it does not tell of in the original; as *harmless* if the analysis has followed all paths and compared all addresses,
 for a launch of the shape that the kernel names, and found nothing, or if by the order of instructions alone another of its kind does what
 the deleted one did, or if executions show it (`harmless.py`); else it has *survived*, and what kept the analysis from knowing is its
-cause. Of `mistakes` (`mistakes.py`), which need not be undefined, executions of any size tell the verdict on what is not reported:
-*harmless*, *defined* if only memory is another in the end, else *survived*.
+cause. Of `mistakes` (`instruction_mutants.py`), which need not be undefined, executions of any size decide what is not reported:
+*harmless*, *defined* if only memory is another in the end, else *survived*. What they do not decide is read by eye: the verdicts are in
+`fixtures/unseen/mistakes.tsv`.
 `--ptxas N` has ptxas assemble every Nth mutant: one that it refuses is none.
 Prints a table by change and by cause; `--record` gets a line of JSON for each mutant.
 """
@@ -18,6 +19,7 @@ Prints a table by change and by cause; `--record` gets a line of JSON for each m
 from __future__ import annotations
 
 import argparse
+import csv
 import functools
 import itertools
 import json
@@ -32,7 +34,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import attrs
-import mistakes
+import instruction_mutants
 from apart import first_met, reasons
 from drawing import module_of, of_each_family, rank
 from harmless import Effect, is_harmless, outcome
@@ -231,7 +233,7 @@ PROTOCOLS = {
         idle,
     ),
     "proxies": Protocol(("P", "P004"), frozenset(("bulk", "wgmma", "tcgen05")), ("proxy-fence",), None, unordered),
-    "mistakes": Protocol(("B", "C", "F", "G", "R", "S"), changes=mistakes.changes),
+    "mistakes": Protocol(("B", "C", "F", "G", "R", "S"), changes=instruction_mutants.changes),
 }
 
 
@@ -339,6 +341,18 @@ def said(facts: Facts, families: tuple[str, ...], kernel: str) -> Said:
     return told
 
 
+READ = Path(__file__).resolve().parent.parent / "fixtures" / "unseen" / "mistakes.tsv"
+
+
+@functools.cache
+def read_by_eye() -> dict[tuple[str, str, int], tuple[str, str]]:
+    """Verdicts on mistakes of which executions tell nothing, by name of the file, change and line."""
+    with READ.open(encoding="utf-8", newline="") as rows:
+        return {
+            (row["file"], row["change"], int(row["line"])): (row["verdict"], row["why"]) for row in csv.DictReader(rows, delimiter="\t")
+        }
+
+
 BY_EFFECT = {
     Effect.NONE: ("harmless", "executed"),
     Effect.RESULTS: ("defined", "other results"),
@@ -357,7 +371,9 @@ def judge(mutant: Mutant, protocol: Protocol, original: Facts, before: Said) -> 
         return "reported", " ".join(sorted(bad))
     old, new_ = (next(routine for routine in one.routines if routine.name == mutant.kernel) for one in (original, facts))
     if protocol.changes is not None:
-        return BY_EFFECT[outcome(old, new_, mutant.line)]
+        told = BY_EFFECT[outcome(old, new_, mutant.line)]
+        name = Path(str(original.module.path)).name
+        return read_by_eye().get((name, mutant.change, mutant.line), told) if told[0] == "survived" else told
     blind = protocol.blind(old, new_, mutant.instruction) if protocol.blind is not None else frozenset(("not known",))
     if not blind:
         return "harmless", "all paths followed"

@@ -98,7 +98,7 @@ class Bounds:
             scope = self._names.scopes[path]
             self.bind(scope)
             forms = map(self._by_key.__getitem__, self._names.sketch(scope).keys)
-            self._of.update([(laid.path, tuple(islice(forms, len(laid.instructions)))) for laid in self._names.in_scope[scope]])
+            self._of.update([(laid.path, tuple(islice(forms, len(laid.code.patterns)))) for laid in self._names.in_scope[scope]])
             found = self._of[path]
         return found
 

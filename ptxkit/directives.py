@@ -304,13 +304,15 @@ def _statements(module: Module, names: Names, version: Version | None, target: s
         elif kind is Line:
             yield from _line((i,), child, version)
     for laid in names.blocks:
+        before: tuple[int, Node | None] = (-1, None)
         for i, child in laid.others:
             if type(child) not in _ANYWHERE:
-                yield from _inside((*laid.path, i), child, laid.children[i - 1] if i else None, version, target)
+                yield from _inside((*laid.path, i), child, before[1] if before[0] == i - 1 else None, version, target)
+            before = (i, child)
 
 
 def _inside(path: Path, child: Node, before: Node | None, version: Version | None, target: str | None) -> Iterator[Problem]:
-    """The problem of a statement that does not belong in a body, or not after the previous one."""
+    """The problem of a statement that does not belong in a body, or not after the previous one (None for an instruction)."""
     kind = type(child)
     if kind in _INSIDE:
         why = "no statement is empty" if kind is Empty else "it belongs at module level"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from itertools import chain
 from typing import NamedTuple
 
 import attrs
@@ -17,13 +16,14 @@ from ptxkit.frozen import frozen
 from ptxkit.memo import collector_paused, per_object
 from ptxkit.mentions import Mentioned, mentioned
 from ptxkit.operands import Keys, Shaper, is_predefined
-from ptxkit.patterns import Sketch, drafted, spelled_out
-from ptxkit.scopes import DIGITS, Kind, Scope, Symbol
+from ptxkit.patterns import Sketch
+from ptxkit.scopes import Kind, Scope, Symbol
 from ptxkit.syntax import (
     Alias,
     Align,
     Apply,
     Block,
+    Code,
     Declaration,
     Declarator,
     Function,
@@ -43,6 +43,7 @@ from ptxkit.syntax import (
     Space,
     Targets,
     VectorWidth,
+    code_of,
     constant_value,
 )
 
@@ -61,22 +62,27 @@ class Laid(NamedTuple):
 
     path: Path
     scope: Scope
-    children: tuple[Node, ...]
-    """All statements directly in it."""
-    instructions: Sequence[Instruction]
-    others: Sequence[tuple[int, Node]]
-    """The other statements, with their indices."""
+    code: Code
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """All statements directly in it."""
+        return self.code.children
+
+    @property
+    def instructions(self) -> Sequence[Instruction]:
+        """The instructions directly in it."""
+        return [child for child in self.children if type(child) is Instruction] if self.others else self.children  # type: ignore[return-value]
+
+    @property
+    def others(self) -> Sequence[tuple[int, Node]]:
+        """The other statements, with their indices."""
+        return self.code.others
 
     @property
     def indexed(self) -> list[tuple[int, Instruction]]:
         """The instructions with their indices."""
         return [(i, child) for i, child in enumerate(self.children) if type(child) is Instruction]
-
-
-def _laid(path: Path, scope: Scope, children: tuple[Node, ...]) -> Laid:
-    others = [(i, child) for i, child in enumerate(children) if type(child) is not Instruction]
-    instructions = [child for child in children if type(child) is Instruction] if others else children
-    return Laid(path, scope, children, instructions, others)  # type: ignore[arg-type]
 
 
 @frozen(eq=False)
@@ -104,6 +110,8 @@ class Names:
     _sketches: dict[Scope, Sketch] = attrs.field(factory=dict, repr=False)
     _equal_scopes: dict[Hashable, Sketch] = attrs.field(factory=dict, repr=False)
     """The same by all that they depend on."""
+    _declarations: dict[Hashable, int] = attrs.field(factory=dict, repr=False)
+    """The numbers of symbols, and of the declarations that some have in common."""
     _keys: Keys = attrs.field(factory=Keys, repr=False)
     _shapers: dict[Scope, Shaper] = attrs.field(factory=dict, repr=False)
 
@@ -131,38 +139,40 @@ class Names:
         return found
 
     def _sketched(self, scope: Scope) -> Sketch:
-        blocks = self.in_scope.get(scope) or [_laid((), scope, self.module.children)]
-        instructions, mentioned = _instructions(blocks), self.mentioned[scope]
-        text = drafted(instructions)
+        codes = [laid.code for laid in self.in_scope.get(scope, ())] or [code_of(self.module)]
+        mentioned = self.mentioned[scope]
         if scope.ranges:
             # mostly the body of a function, which is hardly ever that of another
-            return Sketch(self.shaper(scope), instructions, text, mentioned.apart)
-        declared = [(one.name, one.kind, one.space, one.type, one.vector, one.dimensions, one.align) for one in mentioned.symbols]
-        functions = [one for one in mentioned.symbols if one.kind is Kind.FUNCTION]
-        key = (spelled_out(instructions, mentioned.apart) if mentioned.apart else text, *declared, *functions, *mentioned.missing)
+            return Sketch(self.shaper(scope), codes, mentioned)
+        declared = map(self._declaration_number, mentioned.symbols)
+        spelled = [name for code in codes for name in code.spelled(mentioned.names_apart)] if mentioned.apart else ()
+        texts = [text for code in codes for text in code.texts]
+        key = (len(texts), *texts, *spelled, *declared, *mentioned.missing)
         found = self._equal_scopes.get(key)
         if found is None:
-            found = self._equal_scopes[key] = Sketch(self.shaper(scope), instructions, text, mentioned.apart)
+            found = self._equal_scopes[key] = Sketch(self.shaper(scope), codes, mentioned)
+        return found
+
+    def _declaration_number(self, symbol: Symbol) -> int:
+        """A number that only this symbol and those that are declared like it have."""
+        found = self._declarations.get(symbol)
+        if found is None:
+            own = (symbol.name, symbol.kind, symbol.space, symbol.type, symbol.vector, symbol.dimensions, symbol.align)
+            key: Hashable = symbol if symbol.kind is Kind.FUNCTION else own
+            found = self._declarations[symbol] = self._declarations.setdefault(key, len(self._declarations))
         return found
 
     def select(self, scope: Scope, choose: Callable[[Sketch], Collection[str]]) -> Iterator[tuple[Path, Instruction, str]]:
         """The instructions in a scope that have one of the patterns chosen, with their paths and keys."""
         sketch = self.sketch(scope)
         patterns = choose(sketch)
-        if not patterns:
-            return
-        chosen = [(at, pattern) for at, pattern in enumerate(sketch.patterns) if pattern in patterns]
-        next_, before = 0, 0
-        for laid in self.in_scope[scope]:
-            end = before + len(laid.instructions)
-            indexed: list[tuple[int, Instruction]] = []
-            while next_ < len(chosen) and chosen[next_][0] < end:
-                at, pattern = chosen[next_]
-                indexed = indexed or laid.indexed
-                i, instruction = indexed[at - before]
-                yield (*laid.path, i), instruction, sketch.key(at, pattern)
-                next_ += 1
-            before = end
+        before = 0
+        for laid in self.in_scope[scope] if patterns else ():
+            chosen = [(number, text) for number, text in enumerate(laid.code.texts) if text in patterns]
+            numbers = [number for number, _ in chosen]
+            found = zip(chosen, laid.code.indices(numbers), laid.code.examples(numbers), strict=True)
+            yield from [((*laid.path, i), instruction, sketch.key(before + number, text)) for (number, text), i, instruction in found]
+            before += len(laid.code.patterns)
 
     def is_used(self, symbol: Symbol) -> bool:
         return symbol in self.used
@@ -226,7 +236,7 @@ class _Resolver:
     def run(self) -> Names:
         for i, statement in enumerate(self.module.children):
             self._declare(self.root, (i,), statement)
-        self._use_statements([_laid((), self.root, self.module.children)])
+        self._use_statements([Laid((), self.root, code_of(self.module))])
         for i, statement in enumerate(self.module.children):
             if isinstance(statement, Function):
                 self._function((i,), statement)
@@ -255,16 +265,16 @@ class _Resolver:
         body = Scope((*path, 1), scope, {}, {})
         self.scopes[(*path, 0)] = scope
         first = len(self.blocks)
-        stack: list[tuple[Scope, Path, Block]] = [(body, body.path, function.body)]
+        stack = [Laid(body.path, body, code_of(function.body))]
         while stack:
-            self._block(*stack.pop(), stack)
+            self._block(stack.pop(), stack)
         for scope in dict.fromkeys([laid.scope for laid in self.blocks[first:]]):
             self._use_statements(self.in_scope[scope])
 
-    def _block(self, scope: Scope, path: Path, block: Block, stack: list[tuple[Scope, Path, Block]]) -> None:
+    def _block(self, laid: Laid, stack: list[Laid]) -> None:
         """Enters the declarations of a block, and puts its inner blocks on the stack."""
+        path, scope, _ = laid
         self.scopes[path] = scope
-        laid = _laid(path, scope, block.children)
         self.blocks.append(laid)
         self.in_scope.setdefault(scope, []).append(laid)
         begun = 0
@@ -272,10 +282,9 @@ class _Resolver:
         for i, child in laid.others:
             kind = type(child)
             if kind is Block:
-                inner = scope
-                if not _DECLARING.isdisjoint(map(type, child.children)):
-                    inner = Scope((*path, i), scope, {}, {})
-                stack.append((inner, (*path, i), child))  # type: ignore[arg-type]
+                code = code_of(child)  # type: ignore[arg-type]
+                declares = not _DECLARING.isdisjoint([type(other) for _, other in code.others])
+                stack.append(Laid((*path, i), Scope((*path, i), scope, {}, {}) if declares else scope, code))
             elif kind in _DECLARING:
                 # a function is declared at module level, wherever the declaration is
                 self._declare(self.root if kind is Function else scope, (*path, i), child)
@@ -311,8 +320,6 @@ class _Resolver:
     def _add(self, scope: Scope, symbol: Symbol) -> None:
         if symbol.name == "_":
             return
-        if symbol.name[-1:].isdecimal():
-            scope.stems.add(symbol.name.rstrip(DIGITS))
         if symbol.count is not None:
             family = scope.ranges.setdefault(symbol.name, [])
             if family:
@@ -330,8 +337,7 @@ class _Resolver:
     def _use_statements(self, blocks: list[Laid]) -> None:
         """Resolves the names in the statements of a scope."""
         scope = blocks[0].scope
-        parts = list(chain.from_iterable([instruction.children for instruction in _instructions(blocks)]))
-        found = self.mentioned[scope] = mentioned(scope, parts)
+        found = self.mentioned[scope] = mentioned(scope, set().union(*[laid.code.names() for laid in blocks]))
         self.used.update(found.symbols)
         missing = {*found.missing, *self._used_by_others(scope, blocks)}
         for laid in blocks if missing else ():
@@ -350,10 +356,6 @@ class _Resolver:
             elif not is_predefined(name):
                 missing.add(name)
         return missing
-
-
-def _instructions(blocks: list[Laid]) -> Sequence[Instruction]:
-    return list(chain.from_iterable([laid.instructions for laid in blocks])) if len(blocks) > 1 else blocks[0].instructions
 
 
 def _names_of_other(statement: Node) -> Iterator[tuple[Path, Name]]:

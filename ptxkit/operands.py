@@ -100,11 +100,15 @@ class Shaper:
     def name_key(self, name: str) -> str:
         """The key of a name."""
         symbol = self.scope.lookup(name) if name != "_" else None
-        if symbol is None:
-            return self.keys[_undeclared(name)]
-        found = self._symbols.get(symbol)
+        return self.key_of(symbol or name)
+
+    def key_of(self, meaning: Symbol | str) -> str:
+        """The key of a name that means this symbol, or of one that is not declared."""
+        if isinstance(meaning, str):
+            return self.keys[_undeclared(meaning)]
+        found = self._symbols.get(meaning)
         if found is None:
-            found = self._symbols[symbol] = self.keys[_symbol(symbol)]
+            found = self._symbols[meaning] = self.keys[_symbol(meaning)]
         return found
 
     def _composed(self, operand: Node) -> str:

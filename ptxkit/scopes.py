@@ -45,6 +45,10 @@ def members(stem: str, count: int) -> list[str]:
     return known[:count]
 
 
+MANY_EACH = 16
+"""A family is enumerated if it has at most so many members for each name that is looked up."""
+
+
 @frozen(eq=False)
 class Symbol:
     """A declared name. For `%r<100>`, `count` is 100 and `name` is `%r`. Sizes and types are those of one element."""
@@ -64,6 +68,12 @@ class Symbol:
     declares: Node | None = attrs.field(default=None, repr=False)
     """The function, label, declaration or parameter that declares it."""
 
+    @property
+    def is_open_ended(self) -> bool:
+        """Whether a variable may be longer than its declaration says: a `.extern` one, or shared memory of length zero, which LLVM
+        declares as a single `.b8`. What follows the latter is dynamic shared memory."""
+        return self.linkage == ".extern" or (self.type == ".b8" and not self.dimensions and (self.space or "").startswith(".shared"))
+
 
 @frozen(eq=False)
 class Scope:
@@ -73,34 +83,29 @@ class Scope:
     parent: Scope | None
     symbols: dict[str, Symbol]
     ranges: dict[str, list[Symbol]]
-    stems: set[str] = attrs.field(factory=set, repr=False, init=False)
-    """The names declared, or declared with a count, that end in a digit, without their digits."""
     _found: dict[str, Symbol | None] = attrs.field(factory=dict, repr=False, init=False)
 
-    @property
-    def found(self) -> dict[str, Symbol | None]:
-        """The names resolved so far in this scope."""
-        return self._found
+    def meanings(self, names: set[str]) -> tuple[list[Symbol], dict[str, Symbol | None]]:
+        """Looks up names in bulk: the families of this scope (`%r<100>`) that declare some of them, and what each of the others means.
 
-    def resolve(self, names: dict[str, None]) -> tuple[list[Symbol], list[str]]:
-        """Looks up names in bulk. Gives the symbols that they mean, without repetitions, and the names that mean none."""
-        if not self.ranges and self.parent is not None:
-            own, outer = self.symbols, self.parent.found
-            self._found.update({name: own.get(name) or outer[name] for name in names if name in own or name in outer})
-        found = [(name, self.lookup(name)) for name in names]
-        met = dict.fromkeys([symbol for _, symbol in found if symbol is not None])
-        return list(met), [name for name, symbol in found if symbol is None]
+        Numbers among the names are left out.
+        """
+        own = self.symbols.keys() & names
+        rest = names - own
+        met: list[Symbol] = []
+        for symbol in self._families() if self.ranges else ():
+            count, before = symbol.count or 0, len(rest)
+            if count > MANY_EACH * before:
+                break
+            rest.difference_update(members(symbol.name, count))
+            if len(rest) < before:
+                met.append(symbol)
+        return met, {name: self.lookup(name) for name in sorted(own | rest) if not name[0].isdecimal()}
 
-    def family(self, stem: str, last: int) -> Symbol | None:
-        """The only symbol that names of this stem with numbers up to `last` can mean, as `%r<100>`; None if it is not so simple."""
-        plain = stem.rstrip(DIGITS)
-        inside: Scope | None = self
-        while inside is not None and plain not in inside.stems:
-            found = inside.ranges.get(stem)
-            if found is not None:
-                return found[0] if len(found) == 1 and last < (found[0].count or 0) else None
-            inside = inside.parent
-        return None
+    def _families(self) -> list[Symbol]:
+        """The families, each before those that declare a name only if it does not."""
+        ordered = sorted(self.ranges, key=lambda stem: (len(self.ranges[stem]) > 1 or stem[-1:].isdecimal(), -len(stem)))
+        return [symbol for stem in ordered for symbol in self.ranges[stem]]
 
     def local(self, name: str) -> Symbol | None:
         """The symbol of that name declared in this scope itself."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from ptxkit.diagnostics import Diagnostic, Span
 from ptxkit.frozen import frozen
 from ptxkit.memo import expression
-from ptxkit.syntax import Block, Error, Function, Index, Label, Loc, Module, Node, Path, Section, Statement
+from ptxkit.syntax import Block, Container, Error, Function, Index, Label, Loc, Module, Node, Path, Section, Statement
 
 WORD = "ptxkit:"
 _COMMENT = expression(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -59,13 +59,13 @@ def apply(
 
 def _comments(module: Module) -> Iterator[tuple[Path, int, str]]:
     """The suppression comments: the path of the node that contains the statements, the index of the next statement, and the text."""
-    stack: list[tuple[Path, Node]] = [((), module)]
+    stack: list[tuple[Path, Container]] = [((), module)]
     while stack:
         path, node = stack.pop()
-        children = node.children
-        if any(WORD in leading for leading in {child.leading for child in children}):  # type: ignore[attr-defined]
-            yield from [(path, i, child.leading) for i, child in enumerate(children) if WORD in child.leading]  # type: ignore[attr-defined]
-        for i, child in enumerate(children):
+        leadings = node.leadings if isinstance(node, Block) else {child.leading for child in node.children}  # type: ignore[attr-defined]
+        if any(WORD in leading for leading in leadings):
+            yield from [(path, i, child.leading) for i, child in enumerate(node.children) if WORD in child.leading]  # type: ignore[attr-defined]
+        for i, child in node.others if isinstance(node, Block) else enumerate(node.children):
             if type(child) is Block:
                 stack.append(((*path, i), child))
             elif (type(child) is Function or type(child) is Section) and child.body is not None:

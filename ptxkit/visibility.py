@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.mentions import mention, mentions_of
+from ptxkit.mentions import names_in_order
 from ptxkit.names import Kind, Laid, Names, Scope, Symbol, names_in
 from ptxkit.problem import Problem
 from ptxkit.syntax import Block, Declaration, Declarator, Function, Instruction, Module, Name, Node, Path
@@ -82,12 +82,12 @@ def _may_come_too_late(laid: Laid, first: int, late: list[Symbol]) -> bool:
     """Whether instructions or inner blocks from an index on may use one of these symbols before its declaration: a quick look."""
     if any(symbol.count is not None for symbol in late) or any(type(child) is Block for _, child in laid.others):
         return True
-    declared = {mention(symbol.name): symbol.path[len(laid.path)] for symbol in late}
+    declared = {symbol.name: symbol.path[len(laid.path)] for symbol in late}
     return any(
         declared.get(name, 0) > i
         for i, child in enumerate(laid.children[first : max(declared.values())], first)
         if type(child) is Instruction
-        for name in mentions_of(child.children)
+        for name in names_in_order(child.children)
     )
 
 

@@ -62,7 +62,7 @@ def depends(case: Case, finding: Finding) -> bool:
     contents."""
     if case.setting.contents not in (COUNT, ZEROS):
         return True
-    if is_of(finding, DIVERGENCE) and not all(is_in(finding, one) for one in case.with_other_contents):
+    if is_of(finding, DIVERGENCE) and not all(is_in(finding, one) for one in case.with_other_contents((finding,))):
         return True
     # which bytes two writes access may be certain, while contents decide what they store
     lines = case.dependent_stores if is_of_writes(finding) else case.dependent
@@ -71,6 +71,11 @@ def depends(case: Case, finding: Finding) -> bool:
         # a branch by an undefined value depends on contents in any case: that value is read from memory
         at -= case.branches
     return bool(at & lines) and not is_of_own_memory(finding)
+
+
+def is_by_coincidence(finding: Finding, ran: Ran) -> bool:
+    """Whether two threads write equal values to one word, which are computed from synthesized contents: others may differ."""
+    return is_of_writes(finding) and bool(lines_of(finding) & set(map(ran.line_of, ran.stores)))
 
 
 def is_compared_and_swapped(case: Case, finding: Finding) -> bool:
@@ -200,7 +205,7 @@ def with_other_contents(case: Case, found: Findings) -> Findings:
     Where contents decide which lanes diverge, one choice of random contents may happen to keep those together that exchange values: some of
     several show it.
     """
-    again = case.with_other_contents
+    again = case.with_other_contents(found)
     mixed = _mixed(case, keep(found, is_of_writes))
 
     def others(one: Finding) -> tuple[Ran, ...]:
@@ -212,14 +217,14 @@ def with_other_contents(case: Case, found: Findings) -> Findings:
 
 def _appears_for_others(case: Case, finding: Finding) -> bool:
     """Whether one of several further choices of random contents shows a finding."""
-    return any(is_in(finding, case.again(attrs.evolve(RANDOM, seed=seed), zeroed=case.flags)) for seed in MORE_SEEDS)
+    return any(is_in(finding, case.again(attrs.evolve(RANDOM, seed=seed), asked=(finding,), zeroed=case.flags)) for seed in MORE_SEEDS)
 
 
 def _mixed(case: Case, writes: Findings) -> tuple[Ran, ...]:
     """Runs that tell two writes of different values from two whose values happen to be equal."""
     if not writes:
         return ()
-    mixed = case.with_other_contents[:1] or (case.again(RANDOM, zeroed=case.flags),)
+    mixed = case.with_other_contents(writes)[:1] or (case.again(RANDOM, asked=writes, zeroed=case.flags),)
     filled = _with_elements_for_all(case) if any(lines_of(one) & case.dependent_stores for one in writes) else None
     return mixed if filled is None else (*mixed, filled)
 

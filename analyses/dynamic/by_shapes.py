@@ -6,6 +6,7 @@ import math
 
 import attrs
 
+from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.analyses.dynamic.case import Case, Findings, Untried, keep
 from ptxkit.analyses.dynamic.findings import (
     ASYNCHRONY,
@@ -54,6 +55,8 @@ MOST_CONTRASTS = 6
 """Maximum number of other shapes that are tried to confirm a finding."""
 USUAL = 128, 64
 """Usual lengths of a block of a single row."""
+ELSEWHERE = frozenset((".global", ".local", ".param"))
+"""State spaces in which a write is none to shared memory."""
 NO_TIME = "there was no time to try CTAs of other shapes"
 
 
@@ -69,8 +72,8 @@ def with_fewer_ctas(case: Case, found: Findings) -> Findings:
 
 
 def with_half_the_ctas(case: Case, found: Findings) -> Findings:
-    """With half as many CTAs along each axis, for asynchronous operations of a CTA that is not the first one: if the index of a CTA says
-    how many stages it fills, the host may launch no CTA that fills more than there are."""
+    """With half as many CTAs along each axis, for asynchronous operations and unwritten shared memory of a CTA that is not the first one:
+    if the index of a CTA says what it fills, the host may launch no CTA that fills more than there is, or less than it reads."""
     far = keep(found, _is_of_a_far_cta)
     if not far:
         return found
@@ -81,9 +84,11 @@ def with_half_the_ctas(case: Case, found: Findings) -> Findings:
 
 
 def _is_of_a_far_cta(finding: Finding) -> bool:
-    """Whether a finding is about an asynchronous operation or an mbarrier, in one CTA that is not the first along an axis of the grid."""
+    """Whether a finding is about an asynchronous operation, an mbarrier or unwritten memory of the CTA, in one that is not the first along
+    an axis of the grid."""
     ctas = {tuple(one["cta"]) for one in finding.witness.get("accesses", ()) if "cta" in one}
-    return is_of(finding, ASYNCHRONY) and len(ctas) == 1 and ctas != {(0, 0, 0)}
+    is_asked = is_of(finding, ASYNCHRONY) or (finding.diagnostic.name == UNINITIALISED and not is_of_own_memory(finding))
+    return is_asked and len(ctas) == 1 and ctas != {(0, 0, 0)}
 
 
 def with_clusters_of_one(case: Case, found: Findings) -> Findings:
@@ -99,9 +104,8 @@ def with_ctas_along_one_axis(case: Case, found: Findings) -> Findings:
     asked = keep(found, _is_across_axes)
     if not asked:
         return found
-    runs = [
-        case.within(_narrow(case.shape, frozenset(AXES) - {axis})) for axis, count in zip(AXES, case.shape.grid, strict=True) if count > 1
-    ]
+    axes = [axis for axis, count in zip(AXES, case.shape.grid, strict=True) if count > 1]
+    runs = [case.within(_narrow(case.shape, frozenset(AXES) - {axis}), asked=asked) for axis in axes]
     return keep(found, lambda one: one not in asked or any(is_in(one, ran) for ran in runs))
 
 
@@ -213,9 +217,10 @@ def _may_be_a_warp(routine: Routine, shape: Shape) -> bool:
 def with_ordering_collectives(case: Case, found: Findings) -> Findings:
     """If warp collectives are taken to order memory accesses, as they do on GPUs; also with a single warp, if the kernel can run with
     one."""
-    if not needs(case.routine, "warp") or not any(map(is_race, found)):
+    races = keep(found, is_race)
+    if not needs(case.routine, "warp") or not races:
         return found
-    ordered = case.again(by_collectives=True)
+    ordered = case.again(asked=races, by_collectives=True)
     left = keep(found, lambda one: not is_race(one) or is_in(one, ordered))
     if not _may_be_a_warp(case.routine, case.shape) or not any(map(is_race, left)):
         return left
@@ -232,11 +237,22 @@ def _ordered_warp(case: Case) -> Ran:
 def without_others_that_write(case: Case, found: Findings) -> Findings:
     """With more threads: one of them may write the memory that is read before it is written. If twice as many leave an array, with as many
     as do not."""
-    asked = keep(found, lambda one: one.diagnostic.name == UNINITIALISED and not is_of_own_memory(one))
+    asked = keep(found, lambda one: one.diagnostic.name == UNINITIALISED and not is_of_own_memory(one) and _may_be_written(case, one))
     if not asked or declares_block(case.routine, case.shape.block) or _is_full(case):
         return found
     most = _with_most_threads(case)
     return keep(found, lambda one: one not in asked or (most is not None and is_in(one, most)))
+
+
+def _may_be_written(case: Case, finding: Finding) -> bool:
+    """Whether any thread may have written the memory: a path leads from some write to the read."""
+    if len(functions(case.routine)) > 1:
+        return True
+    index, found = case.runs.code.index, accesses(case.routine)
+    lines = {one["line"] for one in finding.witness.get("accesses", ()) if one["kind"] == "read"}
+    reads = [one.instruction for one in found if one.reads and index.span(case.routine.where(one.instruction)).line in lines]
+    writes = {one.instruction for one in found if one.writes and one.space not in ELSEWHERE}
+    return any(comes_to(case.routine, write, read) for write in writes for read in reads)
 
 
 def _with_most_threads(case: Case) -> Ran | None:

@@ -98,7 +98,7 @@ def with_one_iteration(case: Case, found: Findings) -> Findings:
     asked = keep(found, lambda one: one.diagnostic.name == OUT_OF_BOUNDS and not _wraps(case, one))
     if not asked or case.is_usual(sizes):
         return found
-    single = case.within(case.shape, sizes)
+    single = case.within(case.shape, sizes, asked)
     return keep(found, lambda one: one not in asked or is_in(one, single))
 
 
@@ -122,10 +122,11 @@ def _is_of_a_loop(term: Term) -> bool:
 
 def with_whole_rows(case: Case, found: Findings) -> Findings:
     """With rows that are a multiple of 16 elements long: the host may keep to lengths with which no access is misaligned."""
-    if not any(one.diagnostic.name in OF_ALIGNMENT for one in found) or case.is_usual(WHOLE_ROWS):
+    asked = keep(found, lambda one: one.diagnostic.name in OF_ALIGNMENT)
+    if not asked or case.is_usual(WHOLE_ROWS):
         return found
-    whole = case.within(case.shape, WHOLE_ROWS)
-    return keep(found, lambda one: one.diagnostic.name not in OF_ALIGNMENT or is_in(one, whole))
+    whole = case.within(case.shape, WHOLE_ROWS, asked)
+    return keep(found, lambda one: one not in asked or is_in(one, whole))
 
 
 def with_whole_warps(case: Case, found: Findings) -> Findings:
@@ -143,25 +144,25 @@ def with_other_counts(case: Case, found: Findings) -> Findings:
     for sizes in (Sizes(units=True), case.contrast) if divides(case.routine) else (case.contrast,):
         if not left and not at_ends:
             return ()
-        other = _reaching(case, sizes)
+        other = _reaching(case, sizes, left)
         if other is None:
             raise Untried(NOT_TRIED)
         gone = [one for one in left if not is_in(one, other.ran)]
         left = tuple([one for one in left if one not in gone])
         if is_compared(case.routine):
             at_ends += tuple([one for one in gone if is_of_ends(one, AT_ENDS, case.routine, case.ran)])
-    uneven = case.resized(UNEVEN_CONTRAST) if at_ends else None
+    uneven = case.resized(UNEVEN_CONTRAST, at_ends) if at_ends else None
     return left if uneven is None else left + keep(at_ends, lambda one: is_in(one, uneven.ran))
 
 
-def _reaching(case: Case, sizes: Sizes) -> Launched | None:
+def _reaching(case: Case, sizes: Sizes, asked: Findings) -> Launched | None:
     """A launch with these sizes, and with few iterations or elements instead if it is timed out, as it may not have reached the findings,
     or leaves the largest arrays that can be synthesized."""
     few = attrs.evolve(sizes, counts=FEW)
     less = few, attrs.evolve(few, covers=False), attrs.evolve(few, scale=1)
     other = None
     for tried in less if case.ran.is_timed_out else (sizes, *less):
-        other = case.resized(tried)
+        other = case.resized(tried, asked)
         if other is not None and not other.ran.is_timed_out:
             break
     return other
@@ -173,13 +174,13 @@ def with_numbers_of_the_block(case: Case, found: Findings) -> Findings:
     loops end soon."""
     if not any(map(_is_of_numbers, found)) or all(map(case.is_usual, OF_BLOCK)):
         return found
-    left = _not_refuted_by_the_first(found, lambda sizes: None if (one := case.resized(sizes)) is None else one.ran)
+    left = _not_refuted_by_the_first(found, lambda *how: None if (one := case.resized(*how)) is None else one.ran)
     between = keep(left, is_between_ctas)
     if not between or declares_block(case.routine, case.shape.block):
         return left
     x, y, z = [min(side, FEW) for side in case.shape.block]
     small = attrs.evolve(case.shape, block=(x, y, z))
-    confirmed = _not_refuted_by_the_first(between, lambda sizes: None if (ran := case.within(small, sizes)).outside else ran)
+    confirmed = _not_refuted_by_the_first(between, lambda *how: None if (ran := case.within(small, *how)).outside else ran)
     return keep(left, lambda one: one not in between or one in confirmed)
 
 
@@ -188,13 +189,13 @@ def _is_of_numbers(finding: Finding) -> bool:
     return is_of_addresses(finding) or (finding.diagnostic.name == UNINITIALISED and not is_of_own_memory(finding))
 
 
-def _not_refuted_by_the_first(found: Findings, run: Callable[[Sizes], Ran | None]) -> Findings:
+def _not_refuted_by_the_first(found: Findings, run: Callable[[Sizes, Findings], Ran | None]) -> Findings:
     """Those that numbers do not decide, that the first run shows which says anything about them, or about which none says anything. The
     largest numbers come first: with one element for each thread, loops of a CTA do not iterate."""
     refuted: Findings = ()
     asked = keep(found, _is_of_numbers)
     for sizes in OF_BLOCK:
-        ran = run(sizes) if asked else None
+        ran = run(sizes, asked) if asked else None
         if ran is not None:
             gone = [one for one in asked if is_refuted_there(one, ran)]
             refuted += tuple(gone)
@@ -206,8 +207,8 @@ def with_drawn_numbers(case: Case, found: Findings) -> Findings:
     """With random scalars: relations of scalars to each other, such as equality, decide where accesses are, and those of the host may be
     others. There are as many tiles for each CTA: what happens from one to the next is not refuted by a launch with one."""
     for sizes in [attrs.evolve(one, scale=case.sizes.scale) for one in DRAWN]:
-        is_asked = any(map(is_of_addresses, found)) and not case.is_usual(sizes)
-        drawn = case.resized(sizes) if is_asked else None
+        asked = keep(found, is_of_addresses)
+        drawn = case.resized(sizes, asked) if asked and not case.is_usual(sizes) else None
         if drawn is not None:
             found = _not_refuted_there(found, drawn)
     return found

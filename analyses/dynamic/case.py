@@ -56,17 +56,18 @@ class Case:
         """The kernel."""
         return self.runs.routine
 
-    def again(self, contents: Contents | None = None, **options: Any) -> Ran:
-        """The same launch again, with other contents if given; for the options see `once`."""
-        return self.runs.once(self.ran.example, attrs.evolve(self.setting, contents=contents or self.contents), **options)
+    def again(self, contents: Contents | None = None, *, asked: Findings = (), **options: Any) -> Ran:
+        """The same launch again, with other contents if given, until it has shown what is `asked`; for the options see `once`."""
+        setting = attrs.evolve(self.setting, contents=contents or self.contents, asked=asked)
+        return self.runs.once(self.ran.example, setting, **options)
 
-    def resized(self, sizes: Sizes) -> Launched | None:
-        """A launch of the same shape with other sizes; None if it is not valid."""
-        return first_valid(self.runs, (self.shape,), sizes, self.setting)
+    def resized(self, sizes: Sizes, asked: Findings = ()) -> Launched | None:
+        """A launch of the same shape with other sizes, until it has shown what is `asked`; None if it is not valid."""
+        return first_valid(self.runs, (self.shape,), sizes, attrs.evolve(self.setting, asked=asked))
 
-    def within(self, shape: Shape, sizes: Sizes | None = None) -> Ran:
-        """A run with another shape, or with other sizes if given."""
-        return self.runs.within(shape, self.sizes if sizes is None else sizes, self.setting)
+    def within(self, shape: Shape, sizes: Sizes | None = None, asked: Findings = ()) -> Ran:
+        """A run with another shape, or with other sizes if given, until it has shown what is `asked`."""
+        return self.runs.within(shape, self.sizes if sizes is None else sizes, attrs.evolve(self.setting, asked=asked))
 
     def is_usual(self, sizes: Sizes) -> bool:
         """Whether these sizes change no argument of the kernel."""
@@ -75,7 +76,7 @@ class Case:
     def not_refuted(self, found: Findings, shape: Shape) -> Findings:
         """The findings that a run with another shape does not refute. A shape that leaves a shared array is no launch; it refutes only
         that another shape leaves an array by the kernel's own fault, if it does so elsewhere."""
-        other = self.within(shape)
+        other = self.within(shape, asked=found)
         if other.outside:
             return keep(found, lambda one: not leaves_shared(one) or other.outside != ".shared" or shows(one, other))
         return keep(found, lambda one: not is_refuted(one, other))
@@ -106,10 +107,9 @@ class Case:
         """The lines whose addresses are computed from such contents."""
         return frozenset(map(self.ran.line_of, self.ran.by_tables))
 
-    @cached_property
-    def with_other_contents(self) -> tuple[Ran, ...]:
-        """The same launch with each of the other contents, if anything depends on contents."""
-        return tuple([self.again(contents, zeroed=self.flags) for contents in self.others]) if self.dependent else ()
+    def with_other_contents(self, asked: Findings) -> tuple[Ran, ...]:
+        """The same launch with each of the other contents, if anything depends on contents, until it has shown what is `asked`."""
+        return tuple([self.again(contents, asked=asked, zeroed=self.flags) for contents in self.others]) if self.dependent else ()
 
 
 def keep(found: Findings, holds: Callable[[Finding], bool]) -> Findings:

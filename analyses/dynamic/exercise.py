@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.fitting import is_guessed
 from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, is_compared
+from ptxkit.analyses.inputs.numbers import excuse_all
 from ptxkit.analyses.inputs.parameters import Role, parameters
 from ptxkit.analyses.inputs.shapes import Shape, meets_in_loops, needs, reached, shapes
 from ptxkit.analyses.registers.ssa import ssa
@@ -122,8 +124,8 @@ def exercise(
     found = Attempt().found(runs, launched, doubt)
     ran, shape = launched.ran, launched.shape
     tried = [ran]
-    # what shows where boxes of tensor maps were guessed is no finding by itself, no matter how often
-    goes_on = not is_guessed(routine)
+    # what shows where boxes of tensor maps were guessed, or where nothing counts, is no finding by itself, no matter how often
+    goes_on = not is_guessed(routine) and not excuse_all(routine, shape.block)
     for attempt in with_other_sizes(routine) if goes_on else ():
         if _is_settled(found) or ran.fault is not None:
             break
@@ -188,16 +190,18 @@ def _of_any_contents(finding: Finding, ran: Ran) -> bool:
 def _is_held_up(routine: Routine, ran: Ran) -> bool:
     """Whether threads inspect what others have written, and a run may have missed something by that: flags in synthesized memory did not
     have the values that they have initially, or threads waited until the end for something that the schedule never let happen."""
-    seen = ran.observer
-    return hands_over(routine) and (bool(seen.flags) or (ran.fault is not None and not seen.has_seen_most))
+    seen, one = ran.observer, ran.example
+    has_others = math.prod(one.grid) * math.prod(one.block) > 1
+    return has_others and hands_over(routine) and (bool(seen.flags) or (ran.fault is not None and not seen.has_seen_most))
 
 
 def _in_other_orders(runs: Runs, shape: Shape, doubt: Doubting) -> tuple[Found, ...]:
-    """Findings under other schedules. Flags are initially zero."""
+    """Findings under other schedules. Flags are initially zero. Where threads still wait under one, they would under the next."""
     for schedule in ORDERS:
         attempt = Attempt(setting=Setting(ZEROS, schedule))
-        found = attempt.found(runs, attempt.launch(runs, shape), doubt)
-        if found:
+        launched = attempt.launch(runs, shape)
+        found = attempt.found(runs, launched, doubt)
+        if found or (launched is not None and launched.ran.is_timed_out):
             return found
     return ()
 

@@ -13,6 +13,7 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.shapes import reached
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.analyses.uniformity.uniformity import uniformity
+from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.findings import Finding
 from ptxkit.machine.monitors.addresses import OUTSIDE
@@ -181,6 +182,13 @@ def is_in(finding: Finding, other: Ran) -> bool:
     """Whether another run shows a finding of the same family on the same lines or, for a race in shared memory or an access outside of it,
     about the same variable: in an unrolled loop, other sizes make other copies of an access collide, or leave the variable."""
     return _seen_as(finding) in other.seen_as(_seen_as) or any(is_of_one_variable(finding, one) for one in other.wrong)
+
+
+def are_in(asked: Sequence[Finding], found: Sequence[Finding]) -> bool:
+    """Whether all of these are among the findings of a run, in the sense of `is_in`."""
+    wrong = [one for one in found if one.diagnostic.severity is not Severity.INFO]
+    seen = set(map(_seen_as, wrong))
+    return all(_seen_as(one) in seen or any(is_of_one_variable(one, other) for other in wrong) for one in asked)
 
 
 def is_of_one_variable(one: Finding, other: Finding) -> bool:

@@ -12,6 +12,7 @@ import attrs
 
 from ptxkit.analyses.dynamic.by_contents import (
     depends,
+    is_by_coincidence,
     is_by_table,
     is_compared_and_swapped,
     is_of_a_tagged_structure,
@@ -81,22 +82,23 @@ Doubt = tuple[Question, str]
 """A question, and why a finding is dropped that does not remain."""
 
 OF_THE_LAUNCH: tuple[Doubt, ...] = (
+    (unless(is_of_contents), CONTENTS),
+    (can_be_resized, NOT_TRIED),
+    (with_whole_warps, SIZES),
     (with_fewer_ctas, CTAS),
     (with_ctas_along_one_axis, ONE_AXIS),
     (with_half_the_ctas, FAR_CTAS),
-    (can_be_resized, NOT_TRIED),
     (with_clusters_of_one, CLUSTERS),
     (with_ones, SIZES),
     (with_one_iteration, SIZES),
     (with_whole_rows, SIZES),
-    (with_whole_warps, SIZES),
     (with_other_counts, SIZES),
     (with_drawn_numbers, SIZES),
     (with_numbers_of_the_block, SIZES),
     (with_few_threads, FEW_THREADS),
     (with_other_shapes, SHAPES),
 )
-"""Whether the sizes and shapes of the launch may have caused a finding."""
+"""Whether the sizes and shapes of the launch may have caused a finding. Questions that need no further run come first."""
 OF_THE_REST: tuple[Doubt, ...] = (
     (without_others_that_write, WRITERS),
     (with_as_many_as_counted, COUNTS),
@@ -108,7 +110,6 @@ OF_THE_REST: tuple[Doubt, ...] = (
     (with_an_effect, NO_EFFECT),
     (with_other_contents, OTHER_CONTENTS),
     (unless(is_of_exited_threads), EXITED),
-    (unless(is_of_contents), CONTENTS),
 )
 """Whether more threads or other contents of memory excuse it. Not asked of races that warp collectives order."""
 
@@ -141,10 +142,10 @@ def judged(
     further runs, or gives an empty string.
     """
     ran, contents = launched.ran, setting.contents
-    if ran.findings and not ran.wrong:
-        # values may be equal by coincidence
+    equal = () if ran.wrong else tuple([one for one in ran.findings if is_by_coincidence(one, ran) and not doubt(one, ran.example)])
+    if equal:
         contents = NOISE
-        ran = runs.once(ran.example, attrs.evolve(setting, contents=contents, lines=_lines(ran.findings)))
+        ran = runs.once(ran.example, attrs.evolve(setting, contents=contents, lines=_lines(equal)))
     if not ran.wrong:
         return ()
     why = {id(one): doubt(one, ran.example) or _lack_of_threads(runs, ran, one) for one in ran.wrong}

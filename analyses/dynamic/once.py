@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from ptxkit.analyses.dynamic.until import ENOUGH, Until
 from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.execution.dependence import dependent
 from ptxkit.analyses.execution.findings import fault_space, of_fault
@@ -77,6 +78,11 @@ class Ran:
     def is_timed_out(self) -> bool:
         """Whether the run has used up its budget."""
         return self.fault is not None and self.fault.kind == "budget"
+
+    @property
+    def has_shown_enough(self) -> bool:
+        """Whether the run has ended since it had shown what was asked about; what else it would have shown is unknown."""
+        return self.fault is not None and self.fault.kind == ENOUGH
 
     @property
     def wrong(self) -> tuple[Finding, ...]:
@@ -192,14 +198,17 @@ def once(
     also: Sequence[Monitor] = (),
     zeroed: Mapping[int, int] | None = None,
     lines: frozenset[int] | None = None,
+    left_out: frozenset[str] = frozenset(),
     first_lines: bool = False,
     patience: int | None = None,
+    is_enough: Callable[[tuple[Finding, ...]], bool] | None = None,
 ) -> Ran:
     """Executes a launch with the given contents of memory, within limits on operations and seconds, with further monitors in `also`.
 
     With `by_collectives`, warp collectives are taken to order memory accesses (`Races.by_collectives`). With `keep`, memory is read
     afterwards. `zeroed` are words, by address and size, that are initially zero for all contents. If `lines` is given, only races on these
-    lines are reported. `first_lines` and `patience` are those of `Observer`.
+    lines are reported. `left_out` are state spaces in which races are not looked for. `first_lines` and `patience` are those of `Observer`.
+    The run ends once `is_enough` holds for its findings.
     """
     machine = code.machine
     code.reset()
@@ -210,9 +219,10 @@ def once(
     memory: tuple[bytes, ...] = ()
     budget = Budget(seconds=seconds, operations=operations)
     monitors = monitors_of("all")
+    ending = () if is_enough is None else (Until(is_enough),)
     for monitor in monitors:
         if isinstance(monitor, Races):
-            monitor.by_collectives, monitor.lines = by_collectives, lines
+            monitor.by_collectives, monitor.lines, monitor.left_out = by_collectives, lines, left_out
     try:
         machine.memory.reserve(one.memory)
         arguments = [argument.make(machine, contents, n + 1, made) for n, (_, argument) in enumerate(one.arguments)]
@@ -231,7 +241,7 @@ def once(
                 cooperative=one.cooperative,
                 schedule=schedule,
                 budget=budget,
-                monitors=(observer, *monitors, *also),
+                monitors=(*ending, observer, *monitors, *also),
             )
         findings = run.findings
         memory = tuple([machine.read(start, end - start) for start, end in made]) if keep else ()

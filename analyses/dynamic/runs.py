@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from ptxkit.analyses.dynamic.findings import are_in
 from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, once
 from ptxkit.analyses.execution.contents import COUNT, ZEROS, Contents
 from ptxkit.analyses.execution.leaving import Made, leaves_by_descriptor, would_be_inside
@@ -15,6 +17,7 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.cost import least_operations, most_operations
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.launches import FEW, Sizes, example
+from ptxkit.analyses.inputs.numbers import OF_HOST, are_inconsistent
 from ptxkit.analyses.inputs.outside import Outside, outside
 from ptxkit.analyses.inputs.shapes import Shape
 from ptxkit.frozen import frozen
@@ -22,6 +25,7 @@ from ptxkit.machine.launching import shared_limit
 
 if TYPE_CHECKING:
     from ptxkit.machine import Fault
+    from ptxkit.machine.findings import Finding
     from ptxkit.machine.loading import Code
     from ptxkit.machine.monitoring import Monitor
 
@@ -44,6 +48,8 @@ class Setting:
     schedule: str | int = LOCKSTEP
     lines: frozenset[int] | None = None
     """The lines on which races matter; None if they matter on all."""
+    asked: tuple[Finding, ...] = ()
+    """The run ends once it has shown these; if there are none, it goes on."""
 
 
 USUAL = Setting()
@@ -65,6 +71,8 @@ class Runs:
         self._end = time.thread_time() + seconds
         self._growth = 1
         self._shared = 0
+        # no race there would count
+        self._left_out = OF_HOST if known is None and are_inconsistent(routine) else frozenset[str]()
         self._ran: dict[tuple[Any, ...], Ran] = {}
         """The runs so far. If a kernel has no scalars, other sizes give the same launch."""
 
@@ -168,7 +176,7 @@ class Runs:
         limit = self._operations if by_collectives else max(LEAST, min(self._operations, self._left))
         for looked_at in (lines, None) if not also else ():
             before = self._ran.get((*key, looked_at))
-            if before is not None and (not before.is_timed_out or limit <= before.limit):
+            if before is not None and _answers(before, setting.asked, limit):
                 self._left -= before.limit if before.is_timed_out else 0
                 return before
         if ran is None:
@@ -184,13 +192,22 @@ class Runs:
                 zeroed=zeroed,
                 also=also,
                 lines=lines,
+                left_out=self._left_out,
                 first_lines=self.first_lines,
                 patience=self._patience,
+                is_enough=partial(are_in, setting.asked) if setting.asked else None,
             )
-            if known is not None and not ran.is_timed_out:
+            if known is not None and not ran.is_timed_out and not ran.has_shown_enough:
                 known[one] = ran
         # a run without end says little about further ones, so it is charged in full
         self._left -= ran.limit if ran.is_timed_out else ran.observer.operations
         if not also:
             self._ran[*key, lines] = ran
         return ran
+
+
+def _answers(before: Ran, asked: tuple[Finding, ...], limit: int) -> bool:
+    """Whether an earlier run of the same launch answers for these findings what another with this limit would."""
+    if before.has_shown_enough:
+        return bool(asked) and are_in(asked, before.findings)
+    return not before.is_timed_out or limit <= before.limit

@@ -18,6 +18,8 @@ from ptxkit.machine.monitoring import Monitor
 
 MOST_PHASES, MOST_COPIES = 3, 512
 """Maximum number of phases that are recorded for each mbarrier, and of copies in all."""
+ENOUGH = 1000
+"""Operations in which other phases show, if there are any, once each tensor has arrived."""
 SETTLED = "settled"
 """Kind of the fault that ends a launch in which nothing new happens."""
 TENSOR_MAP = 128
@@ -38,15 +40,17 @@ class Transfers(Monitor):
     """Records the phases of each mbarrier by its address, and for each tensor the size of a box in bytes and its destinations in shared
     memory.
 
-    The launch ends (`SETTLED`) once it has gone on without a new phase for more than `patience` operations. Before the first phase, it goes
-    on.
+    The launch ends (`SETTLED`) once it has gone on for more than `patience` operations without a phase that differs from all before: in
+    what was expected, or in what arrived. Before the first phase is over, it goes on; once a phase is over for each tensor in `asked`, it
+    goes on for `ENOUGH` operations at most.
     """
 
     follows_undefined = True
     """Only so that the same compiled code serves the run under all monitors."""
 
-    def __init__(self, patience: int) -> None:
+    def __init__(self, patience: int, asked: frozenset[int] = frozenset()) -> None:
         self.patience = patience
+        self.asked = asked
         self.phases: dict[int, list[Phase]] = {}
         self.sizes: dict[int, int] = {}
         self.targets: dict[int, set[int]] = {}
@@ -56,8 +60,12 @@ class Transfers(Monitor):
         self._maps: dict[int, int] = {}
         self._full: set[int] = set()
         """The mbarriers of which all phases to be recorded are over."""
+        self._kinds: set[tuple[frozenset[tuple[int, int]], int, int]] = set()
+        """Boxes, expect-tx bytes and other bytes of the phases that are over."""
+        self._arrived: set[int] = set()
+        """The tensors of which a box has arrived in such a phase."""
         self._last = 0
-        """Number of operations before the last new phase."""
+        """Number of operations before the last phase of a new kind was over."""
 
     def begin(self, launch: Any) -> None:
         self._launch = launch
@@ -112,12 +120,23 @@ class Transfers(Monitor):
         if at in self._full:
             return None
         if not own or own[-1].parity != parity:
+            if own:
+                self._over(own[-1])
             if len(own) >= MOST_PHASES:
                 self._full.add(at)
                 return None
             own.append(Phase(parity))
-            self._last = self._now
         return own[-1]
+
+    def _over(self, phase: Phase) -> None:
+        """A phase is over: says when, if it is of a new kind."""
+        kind = frozenset(phase.boxes.items()), phase.expected, phase.others
+        if kind not in self._kinds:
+            self._kinds.add(kind)
+            self._last = self._now
+            self._arrived.update(phase.boxes)
+            if self.asked and self.asked <= self._arrived:
+                self.patience = min(self.patience, ENOUGH)
 
     @property
     def _now(self) -> int:

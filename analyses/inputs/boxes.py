@@ -138,6 +138,11 @@ def _copies(routine: Routine) -> list[_Copy]:
     return found
 
 
+def loaded_maps(routine: Routine) -> frozenset[MapName]:
+    """The tensor maps with which the kernel copies to shared memory."""
+    return frozenset([one.map for one in _copies(routine)])
+
+
 def stage_strides(routine: Routine) -> dict[MapName, int]:
     """For each tensor map, the least distance in bytes between the destinations of its boxes in two stages, as far as addresses show
     it."""

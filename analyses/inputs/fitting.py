@@ -20,9 +20,9 @@ from ptxkit.analyses.execution.available import is_available
 from ptxkit.analyses.execution.contents import COUNT, ZEROS, Contents
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.arguments import Sizes, made
-from ptxkit.analyses.inputs.boxes import GATHERED, LEAST, Fit, is_argued_guess, stage_strides
+from ptxkit.analyses.inputs.boxes import GATHERED, LEAST, Fit, is_argued_guess, loaded_maps, stage_strides
 from ptxkit.analyses.inputs.cost import least_operations, most_operations
-from ptxkit.analyses.inputs.example import Example, MapName, made_maps
+from ptxkit.analyses.inputs.example import Example, Map, MapName, made_maps
 from ptxkit.analyses.inputs.outside import Outside, outside
 from ptxkit.analyses.inputs.parameters import are_many, belong_together
 from ptxkit.analyses.inputs.shapes import Shape, shapes
@@ -84,17 +84,19 @@ def _fitted(routine: Routine, code: Code, shape: Shape) -> Fits:
     is_sure = False
     contents = COUNT
     growth = 1
+    one = made(routine, shape, Sizes(), found)
     for _ in range(ROUNDS):
-        one = made(routine, shape, Sizes(), found).with_larger_arrays(growth)
         ran = _run(routine, one, code, contents)
         boxes, by_room = _solved(ran, FIRST)
         others, _ = _solved(ran, LAST)
         is_sure = ran.is_balanced(boxes) and ran.is_balanced(others) and (rooms_count or not by_room)
-        new = {**found, **boxes}
-        if new != found:
-            found = new
+        found = {**found, **boxes}
+        fitted = made(routine, shape, Sizes(), found).with_larger_arrays(growth)
+        if fitted != one:
+            one = fitted
         elif ran.has_left and growth == 1:
             growth = GROWTH
+            one = one.with_larger_arrays(growth)
         elif ran.has_left and contents is COUNT:
             contents = ZEROS
         else:
@@ -151,12 +153,15 @@ def _run(routine: Routine, one: Example, code: Code, contents: Contents) -> _Ran
 
     machine, watch = code.machine, Transfers(least_operations(routine))
     ranges: list[tuple[int, int]] = []
+    loaded = loaded_maps(routine)
     has_left = False
     shared = shared_limit(machine.target) - code.program(one.kernel, False, True).shared_dynamic if one.shared else 0
     code.reset()
     try:
         machine.memory.reserve(one.memory)
         arguments = [argument.make(machine, contents, n + 1, ranges) for n, (_, argument) in enumerate(one.arguments)]
+        starts = {map_.name: start for start, map_ in _described(one, ranges).items()}
+        watch.asked = frozenset([starts[name] for name in loaded]) if loaded <= starts.keys() else frozenset()
         with rough_products():
             machine.launch(
                 code,
@@ -183,8 +188,7 @@ def _run(routine: Routine, one: Example, code: Code, contents: Contents) -> _Ran
 
 
 def _seen(one: Example, watch: Transfers, ranges: list[tuple[int, int]], has_left: bool, strides: Mapping[MapName, int]) -> _Ran:
-    maps = [map_ for _, argument in one.arguments for map_ in made_maps(argument)]
-    described = {start: map_ for (start, _), map_ in zip(ranges, maps, strict=False) if map_ is not None}
+    described = _described(one, ranges)
     names = {start: map_.name for start, map_ in described.items()}
     sizes, gathered = {}, set()
     for tensor, size in watch.sizes.items():
@@ -202,6 +206,12 @@ def _seen(one: Example, watch: Transfers, ranges: list[tuple[int, int]], has_lef
         names,
         has_left,
     )
+
+
+def _described(one: Example, ranges: list[tuple[int, int]]) -> dict[int, Map]:
+    """The tensor maps of a launch, by the address of the tensor."""
+    maps = [map_ for _, argument in one.arguments for map_ in made_maps(argument)]
+    return {start: map_ for (start, _), map_ in zip(ranges, maps, strict=False) if map_ is not None}
 
 
 def _rooms(targets: Mapping[int, Iterable[int]], names: Mapping[int, MapName], strides: Mapping[MapName, int]) -> dict[MapName, int]:

@@ -506,7 +506,7 @@ def elements(routine: Routine) -> frozenset[int]:
     found = set()
     for access in accesses(routine):
         symbol = access.where.symbol if access.where is not None else None
-        if symbol is None or access.space != ".shared" or symbol.linkage == ".extern" or not access.bytes:
+        if symbol is None or access.space != ".shared" or symbol.is_open_ended or not access.bytes:
             continue
         size = size_of(symbol)
         kind = _element_of(routine, access.instruction) or access.bytes
@@ -586,14 +586,15 @@ def shared_variables(routine: Routine) -> Iterator[Symbol]:
 def has_dynamic_shared(routine: Routine) -> bool:
     """Whether a kernel uses shared memory of unspecified size: through a variable, or by addresses from 0 if the module has no shared
     variable."""
-    if not _declares_shared(routine.names):
+    declared = _declared_shared(routine.names)
+    if not declared:
         return any(access.space == ".shared" for one in reached(routine) for access in accesses(one))
-    names = {symbol.name for symbol in shared_variables(routine) if symbol.linkage == ".extern" and size_of(symbol) in (None, 0)}
+    names = {symbol.name for symbol in declared if symbol.is_open_ended and (size_of(symbol) or 0) <= 1}
     return bool(names) and any(node.text in names for one in reached(routine) for node in one.function.find(Name))
 
 
 @per_object
-def _declares_shared(names: Names) -> bool:
-    """Whether the module, or one of its functions, declares a shared variable."""
+def _declared_shared(names: Names) -> list[Symbol]:
+    """The shared variables that the module and its functions declare."""
     symbols = [symbol for scope in names.all_scopes for symbol in scope.symbols.values()]
-    return any(symbol.kind is Kind.VARIABLE and (symbol.space or "").startswith(".shared") for symbol in symbols)
+    return [symbol for symbol in symbols if symbol.kind is Kind.VARIABLE and (symbol.space or "").startswith(".shared")]

@@ -16,7 +16,7 @@ from ptxkit.analyses.framework.bindings import has_matching, matching
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.inputs.example import Example
-from ptxkit.analyses.inputs.parameters import belong_together
+from ptxkit.analyses.inputs.numbers import OF_HOST, are_inconsistent, excuse_all
 from ptxkit.analyses.inputs.shapes import declares_block, reached, read
 from ptxkit.analyses.inputs.words import spoken
 from ptxkit.analyses.launch.launch import MOST_THREADS, launch
@@ -206,11 +206,10 @@ def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callabl
             return "ptxas waits for each register by itself"
         if of.name == OUT_OF_BOUNDS and finding.witness.get("space") != "global" and abs(finding.witness.get("offset", 0)) >= FAR:
             return "the address is unrelated to the variable: it was computed from synthesized scalars"
-        is_of_numbers = launch(kernel).threads is None and belong_together(kernel)
-        if is_of_numbers and finding.witness.get("space") in OF_HOST:
+        if excuse_all(kernel, block) or (are_inconsistent(kernel) and f".{finding.witness.get('space')}" in OF_HOST):
             return OF_NUMBERS
         if declares_block(kernel, block):
-            return OF_NUMBERS if is_of_numbers else ""
+            return ""
         if of.rule[:1] in WAITING and math.prod(block) < launch(kernel).most[0] < MOST_THREADS:
             return "the kernel may be launched with more threads, and says how many at most"
         if of.rule[0] in TOGETHER and is_flattened(kernel, block):
@@ -237,8 +236,6 @@ def with_doubtful_ends(found: list[tuple[Found, Rule, str]]) -> list[tuple[Found
 
 
 OF_END = "the launch ends in a deadlock that the example inputs may cause"
-OF_HOST = frozenset(("global", "param"))
-"""State spaces that the host lays out, by numbers that it passes along."""
 OF_NUMBERS = "several numbers come from one structure, and the synthesized ones need not be consistent"
 
 

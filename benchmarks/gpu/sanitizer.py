@@ -78,7 +78,7 @@ def prepare(out: Path) -> None:
                 made: list[tuple[str, Any]] = []
                 for name in PROTOCOLS:
                     protocol = mutants.PROTOCOLS[name]
-                    for one in mutants.mutants(facts, routine, protocol, EACH):
+                    for one in mutants.mutants(facts, routine, protocol, EACH, EACH):
                         if one.change != "delete a barrier" or may_lose_barriers(routine):
                             made.append((name, one))
                 loses = may_lose_barriers(routine)

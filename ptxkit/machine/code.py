@@ -70,7 +70,7 @@ class Target:
     """The list of branch targets that it names, if any."""
 
 
-@attrs.define(slots=False)
+@define
 class _Stretch:
     """Consecutive instructions within one block of the text."""
 
@@ -79,11 +79,8 @@ class _Stretch:
     """The block of the text."""
     start: int
     """The first instruction, as an index of those of the block."""
-
-    @cached_property
-    def before(self) -> list[int]:
-        """For each statement of the block that is not an instruction, how many instructions come before it."""
-        return [j - k for k, (j, _) in enumerate(self.laid.others)]
+    before: list[int]
+    """For each statement of the block that is not an instruction, how many instructions come before it."""
 
     def place(self, i: int) -> int:
         """The index of an instruction among the statements of the block."""
@@ -204,14 +201,14 @@ class Body:
             if id(laid.scope) not in self._scopes:
                 self._scopes[id(laid.scope)] = laid.scope
                 self._number(laid.scope)
-            return [laid, enumerate(laid.others), 0]
+            return [laid, enumerate(laid.others), 0, [j - k for k, (j, _) in enumerate(laid.others)]]
 
         def take(level: list[Any], end: int) -> None:
             """Adds the instructions of a block up to one of them to the function."""
-            laid, _, start = level
+            laid, _, start, before = level
             if end > start:
                 self._starts.append(len(instructions))
-                self._stretches.append(_Stretch(len(instructions), laid, start))
+                self._stretches.append(_Stretch(len(instructions), laid, start, before))
                 instructions.extend(laid.instructions[start:end])
                 level[2] = end
 

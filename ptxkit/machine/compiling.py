@@ -14,7 +14,7 @@ import numpy as np
 from ptxkit.frozen import define
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.blocks import BasicBlock
-from ptxkit.machine.code import Body
+from ptxkit.machine.code import Body, Site
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.monitoring import stepped
 from ptxkit.machine.operation import Semantics
@@ -39,7 +39,8 @@ class Waiting:
     members: int
     """Index of the argument with the member mask; -1 if there is none."""
     lanes: bool
-    line: int = 0
+    held: tuple[int, int] | None
+    """The registers of operations in flight that it reads and writes, if monitors are notified of it and it starts none itself."""
 
 
 class Compiler:
@@ -179,4 +180,9 @@ class Compiler:
         if members is not None and members.reads:
             level = "warp"
         mask = names.index(members.name) if members is not None and members.name in names else -1
-        return Waiting(semantics, fetch, put, level, mask, semantics.lanes)
+        return Waiting(semantics, fetch, put, level, mask, semantics.lanes, self._held(site))
+
+    def _held(self, site: Site) -> tuple[int, int] | None:
+        held = self.body.held if self.program.is_watched else 0
+        reads, writes = self.body.reads_writes(site.number) if held else (0, 0)
+        return (reads & held, writes & held) if (reads | writes) & held and not any(self.body.holds(site)) else None

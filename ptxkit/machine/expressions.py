@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -295,14 +296,20 @@ class Expressions:
 
 def constant(node: Node, dtype: np.dtype[Any]) -> Any:
     """A constant as a dtype, following ISA 4.5: integers are truncated, 0f and 0d give the bits; None if it is not a constant."""
-    if type(node) is Number and node.text[:2].lower() in ("0f", "0d") and len(node.text) in (10, 18):
-        bits = int(node.text[2:], 16)
-        exact = np.dtype("u4" if node.text[1] in "fF" else "u8").type(bits)
-        if dtype.itemsize == exact.dtype.itemsize:
-            return exact.view(dtype) if dtype.kind != "V" else None
-        value: Any = exact.view(np.float32 if exact.dtype.itemsize == 4 else np.float64)
-    else:
-        value = constant_value(node)
+    return _number(node.text, dtype) if type(node) is Number else _converted(constant_value(node), dtype)
+
+
+@lru_cache(maxsize=1 << 12)
+def _number(text: str, dtype: np.dtype[Any]) -> Any:
+    if text[:2].lower() not in ("0f", "0d") or len(text) not in (10, 18):
+        return _converted(constant_value(Number(text)), dtype)
+    exact = np.dtype("u4" if text[1] in "fF" else "u8").type(int(text[2:], 16))
+    if dtype.itemsize == exact.dtype.itemsize:
+        return exact.view(dtype) if dtype.kind != "V" else None
+    return _converted(exact.view(np.float32 if exact.dtype.itemsize == 4 else np.float64), dtype)
+
+
+def _converted(value: Any, dtype: np.dtype[Any]) -> Any:
     if value is None:
         return None
     if dtype.kind == "f":

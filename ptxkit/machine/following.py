@@ -8,6 +8,7 @@ defined). Compiled code tests whether there are any before each instruction, so 
 from __future__ import annotations
 
 import itertools
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -150,9 +151,10 @@ class Undefined(dict[int, Array]):
             del self[key]
 
     def visit(self, site: Site, names: list[str], lanes: Any, arguments: tuple[Any, ...], predicate: Any = None) -> None:
-        """Called before an instruction executes while some register is undefined."""
+        """Called before an instruction executes while some register is undefined; `arguments` may be missing unless they `may_decide`."""
         plan = self.plan(site, names)
-        if plan is not None and not plan.keys.isdisjoint(self):
+        # the view passes over the smaller of both, and few registers are read or written
+        if plan is not None and not self.keys().isdisjoint(plan.keys):
             self.step(plan, lanes, arguments, predicate)
 
     def step(self, plan: Plan, lanes: Any, arguments: tuple[Any, ...], predicate: Any = None) -> None:
@@ -295,15 +297,26 @@ def _kept(mine: Any, other: Any, value: Any, how: str) -> Any:
     return np.where(decides & (other == 0), 0, mine)
 
 
-def _how(bound: Bound, keys: dict[str, tuple[int, ...]]) -> tuple[str, tuple[str, ...]]:
-    """How undefined operands affect the result, from the computation in the instruction table."""
-    if bound.packs:
-        return "pack", ()
+def _computation(bound: Bound) -> tuple[str, tuple[str, ...]]:
+    """The outermost operator of what an instruction computes, and its operands; empty if it is no such expression."""
     value = next((one.value for one in bound.computes), None)
     if not isinstance(value, Call):
         return "", ()
     operator = (bound.slot(value.operator) if value.operator.startswith(".") else value.operator).lstrip(".")
-    names = tuple([name for name in value.arguments if isinstance(name, str)])
+    return operator, tuple([name for name in value.arguments if isinstance(name, str)])
+
+
+@lru_cache(maxsize=4096)
+def may_decide(bound: Bound) -> bool:
+    """Whether an operand may decide whether others matter, so that its values are needed."""
+    return _computation(bound)[0] in ("select", "and", "or") or _ACCUMULATORS.get(bound.form.mnemonic, ("", ""))[1] != ""
+
+
+def _how(bound: Bound, keys: dict[str, tuple[int, ...]]) -> tuple[str, tuple[str, ...]]:
+    """How undefined operands affect the result, from the computation in the instruction table."""
+    if bound.packs:
+        return "pack", ()
+    operator, names = _computation(bound)
     if operator in ("select", "pack", "unpack"):
         return operator, names
     if operator in ("and", "or") and len(names) == 2:

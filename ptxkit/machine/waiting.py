@@ -63,11 +63,8 @@ def arrive(scheduler: Scheduler, group: Group, block: BasicBlock, forced: bool =
 def _watched(scheduler: Scheduler, group: Group, block: BasicBlock, wait: Waiting, arguments: tuple[Any, ...]) -> Lanes:
     """Notifies monitors of an instruction at which lanes may wait. Returns the lanes with their instruction."""
     lanes = group.lanes.on(group.body.sites[block.last])  # type: ignore[attr-defined]
-    held = group.body.held
-    if held:
-        reads, writes = group.body.reads_writes(block.last)
-        if (reads | writes) & held and not any(group.body.holds(lanes.site)):
-            used(lanes, (reads & held, writes & held))
+    if wait.held is not None:
+        used(lanes, wait.held)
     for monitor in scheduler.launch.monitors:
         monitor.instruction(lanes, arguments)
     if wait.level and not lanes.is_whole and not _is_complete(scheduler, lanes, wait, arguments):

@@ -14,6 +14,7 @@ from ptxkit.machine.blocks import BasicBlock
 from ptxkit.machine.code import Body, Site
 from ptxkit.machine.compiled import HELPERS
 from ptxkit.machine.expressions import Expressions, constant
+from ptxkit.machine.following import may_decide
 from ptxkit.machine.known import Known, changes_stack
 from ptxkit.machine.monitoring import is_observed, observed, used
 from ptxkit.machine.plans import CARRY, TOP
@@ -230,7 +231,7 @@ class Writer(Expressions):
             value = self.value(site, guard.predicate, BOOL)
             predicate = f", (~{value})" if guard.negated else f", {value}"
         here = self.object(undefined)
-        values = f"({', '.join(arguments)}{',' if arguments else ''})"
+        values = f"({', '.join(arguments)},)" if may_decide(known.operation.bound) else "()"
         what = f"{self.object(site)}, {self.object(known.names)}"
         self.lines.append(f"if {here}: {here}.visit({what}, L, {values}{predicate})")
         self.places.append(i)

@@ -3,7 +3,7 @@
 This is the public interface of the package for the rest of ptxkit. Names load when used, so that code that does not parse needs no parser.
 Within the package, each module imports only modules before it in this list: `literals`, `lexical`, `tree`; the kinds of nodes: `leaves`,
 `operands`, `constants`, `declarations`, `statements`; `positions`, `errors`, `module`; `nodes`, which collects them; and the modules that
-build them from text: `grammar`, `lowering`, `plans`, `shapes`, `initializers`, `recovery`, `parsing`.
+build them from text: `grammar`, `lowering`, `plans`, `shapes`, `initializers`, `instructions`, `code`, `recovery`, `parsing`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ptxkit.syntax.code import Code as Code
+    from ptxkit.syntax.code import code_of as code_of
+    from ptxkit.syntax.code import words as words
     from ptxkit.syntax.constants import constant_value as constant_value
+    from ptxkit.syntax.instructions import without_numbers as without_numbers
     from ptxkit.syntax.literals import number_value as number_value
     from ptxkit.syntax.module import syntax_errors as syntax_errors
     from ptxkit.syntax.nodes import *  # noqa: F403
@@ -24,7 +28,9 @@ if TYPE_CHECKING:
     from ptxkit.syntax.positions import line_starts as line_starts
 
 _HOME = {
+    "Code": "code",
     "Index": "positions",
+    "code_of": "code",
     "constant_value": "constants",
     "index_of": "positions",
     "line_starts": "positions",
@@ -34,6 +40,8 @@ _HOME = {
     "parse_statement": "parsing",
     "shape": "tree",
     "syntax_errors": "module",
+    "without_numbers": "instructions",
+    "words": "code",
 }
 
 

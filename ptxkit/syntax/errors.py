@@ -48,11 +48,11 @@ def _troubles(module: Container) -> Iterator[tuple[Path, Node]]:
                 yield path, node
             if kind is Function and len(node.children) == 1:
                 continue  # declared only, in a module or in the body of a function
-            children = node.children
-            for i in [i for i, child in enumerate(children) if type(child) in _SUSPECTS or (not path and i in outside)][::-1]:
-                # of consecutive lone semicolons, one is reported
-                if type(children[i]) is not Empty or not i or type(children[i - 1]) is not Empty:
-                    stack.append(((*path, i), children[i]))
+            others = node.others if isinstance(node, Block) else list(enumerate(node.children))
+            suspects = [(i, child) for i, child in others if type(child) in _SUSPECTS or (not path and i in outside)]
+            empty = {i for i, child in suspects if type(child) is Empty}
+            # of consecutive lone semicolons, one is reported
+            stack += [((*path, i), child) for i, child in suspects[::-1] if i not in empty or i - 1 not in empty]
         elif _is_trouble(path, node):
             yield path, node
 

@@ -1,20 +1,20 @@
 """From the texts of instructions to their nodes.
 
 The scanner cuts an instruction into what leads it, its head (the guard, the opcode and the white space around them) and its operands.
-Files repeat heads and operands, so each is parsed once and its node shared, in all the trees that are made by a process.
+Files repeat heads and operands, so each is parsed once and its node shared, in all the trees that are made by a process. Most instructions
+differ from others only in digits: what they have in common, their *pattern*, is found out once.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from ptxkit.memo import expression
 from ptxkit.syntax import lexical, nodes, shapes
 from ptxkit.syntax.lexical import NOT
-from ptxkit.syntax.nodes import Guard, Instruction, Name, Node, Number, Opcode, shape
-from ptxkit.syntax.shapes import Failure, Hopeless, build
+from ptxkit.syntax.nodes import Guard, Instruction, Name, Node, Number, Opcode, Shape, shape
+from ptxkit.syntax.shapes import Failure, build
 from ptxkit.syntax.tree import setter
 
 OPCODE = rf"[A-Za-z_][A-Za-z0-9_.]*+(?:::[A-Za-z0-9_.]++|{NOT})*+"
@@ -43,13 +43,12 @@ _BARE_ADDRESS, _OFFSET_ADDRESS = shape("[", "]"), shape("[", "+", "]")
 _SIGILS, _BRACKETS = frozenset("%_$"), frozenset("[{(")
 
 MOST_REMEMBERED = 1 << 16
-"""So many operands, and so many heads, are remembered when a text begins; if there are more, all are forgotten."""
+"""So many operands, heads and patterns are remembered when a text begins; if there are more of one kind, all are forgotten."""
 
 # What attrs' frozen __init__ does, without its detour: two thirds of the time of parsing went there (benchmarks/parse.py).
 _new = object.__new__
 _set_text = setter(nodes.Leaf, "text")
 _set_inner_shape, _set_inner_children = setter(nodes.Composite, "shape"), setter(nodes.Composite, "children")
-_set_leading, _set_shape, _set_children = [setter(nodes.Statement, field) for field in ("leading", "shape", "children")]
 
 
 class Irregular(Exception):
@@ -158,71 +157,141 @@ class Heads(dict[str, tuple[str, tuple[Node, ...], Forms]]):
         return made
 
 
+BETWEEN = ";"
+"""What separates the operands of instructions that are kept as one text. It stands in none."""
+_ZEROS = dict.fromkeys(range(ord("1"), ord("9") + 1), "0")
+_DIGITS = expression("[0-9]+")
+_COMPOSED = frozenset((nodes.Address, nodes.Element, nodes.Group, nodes.Pair, nodes.Unary, nodes.Vector))
+"""The operands whose shapes follow from those of their parts."""
+
+
+def without_numbers(text: str) -> str:
+    """The text with a zero in place of each run of digits."""
+    return _DIGITS.sub("0", text)
+
+
+class Pattern:
+    """What instructions have in common that differ only in digits of their operands."""
+
+    __slots__ = ("before", "form", "instruction", "is_plain", "leading", "names", "text")
+
+    leading: str
+    before: tuple[Node, ...]
+    """The guard and the opcode."""
+    form: Shape
+    is_plain: bool
+    """Whether a comma and a blank separate the operands, and nothing else contains both."""
+    instruction: Instruction | None
+    """The only instruction of this pattern, if its layout is not known here. Then the pattern has only names and a text besides."""
+    names: tuple[str, ...]
+    """The names that its instructions use besides those in their operands: that of the guard; for a single instruction, all."""
+    text: str
+    """The guard, the opcode and the operands, with zeros for the numbers in names and in constants, unless an operand's shape may depend on
+    them. Instructions of equal text have equal operand shapes, but for names that are declared differently."""
+
+
 class Remembered:
-    """The operands and heads that were met."""
+    """The operands, heads and patterns that were met."""
 
     def __init__(self) -> None:
         self.operands = Operands()
         self.heads = Heads()
+        self.patterns: dict[tuple[str, str], Pattern] = {}
+        """By the head and the operands, with zeros for their digits."""
+        self._exact: dict[tuple[str, str], Pattern] = {}
+        """By the head and the operands, where a digit decides what an operand is."""
+
+    def __len__(self) -> int:
+        return max(len(self.operands), len(self.heads), len(self.patterns), len(self._exact))
+
+    def found(self, heads: Sequence[str], operands: Sequence[str]) -> list[Pattern | None]:
+        """The pattern of each instruction, if it is known."""
+        zeros = BETWEEN.join(operands).translate(_ZEROS).split(BETWEEN)
+        return list(map(self.patterns.get, zip(heads, zeros, strict=True)))
+
+    def pattern(self, head: str, operands: str) -> Pattern:
+        """The pattern of an instruction. Raises Irregular or Hopeless if it is not in a layout that is known here."""
+        found = self._exact.get((head, operands))
+        if found is None:
+            found = Pattern()
+            found.instruction = None
+            found.leading, found.before, forms = self.heads[head]
+            parts = self._operands(found, operands, forms)
+            found.names = tuple([part.children[0].text for part in found.before if type(part) is Guard])
+            found.text = pattern_text(found.before, parts)
+            if all(map(_may_vary, parts)):
+                self.patterns[head, operands.translate(_ZEROS)] = found
+            else:
+                self._exact[head, operands] = found
+        return found
+
+    def _operands(self, pattern: Pattern, text: str, forms: Forms) -> list[Node]:
+        """The operands. Sets how they are laid out."""
+        pattern.is_plain = "{" not in text and "(" not in text
+        if pattern.is_plain:
+            pieces = text.split(", ") if text else []
+            pattern.form = forms[len(pieces)]
+            try:
+                return list(map(self.operands.__getitem__, pieces))
+            except Irregular:
+                pattern.is_plain = False
+        pieces, gaps = split(text)
+        parts = list(map(self.operands.__getitem__, pieces))
+        pattern.form = forms[gaps]
+        return parts
+
+
+def pattern_text(before: Iterable[Node], operands: Iterable[Node]) -> str:
+    """The text of the pattern of an instruction, of its guard and opcode and of its operands."""
+    guard_and_opcode = [f"@{without_numbers(part.children[0].text)}" if type(part) is Guard else part.text for part in before]
+    return " ".join(guard_and_opcode + [without_numbers(part.text) if _may_vary(part) else part.text for part in operands])
+
+
+def single(instruction: Instruction) -> Pattern:
+    """A pattern for one instruction of any layout."""
+    made = Pattern()
+    made.instruction = instruction
+    children = instruction.children
+    first = 2 if type(children[0]) is Guard else 1
+    made.names = tuple(_names(children))
+    made.text = pattern_text(children[:first], children[first:])
+    return made
+
+
+def _names(parts: Iterable[Node]) -> Iterator[str]:
+    """The names that operands use."""
+    for part in parts:
+        if type(part) is Name:
+            yield part.text
+        else:
+            # the function of `Apply` is not an operand
+            yield from _names(part.children[1:] if type(part) is nodes.Apply else part.children)
+
+
+def _may_vary(operand: Node) -> bool:
+    """Whether operands that differ from this one in digits only have the same parts and, if their names are declared alike, shape."""
+    kind = type(operand)
+    if kind is Name:
+        return True
+    if kind is Number:
+        return operand.text.lower().lstrip("-")[:2] != "0b"
+    if kind is nodes.Component:
+        return operand.children[1].text[1:].isalpha()
+    return kind in _COMPOSED and all(map(_may_vary, operand.children))
 
 
 _remembered = Remembered()
 
 
 def remembered() -> Remembered:
-    """The operands and heads that were met in this process, unless they are too many to be kept."""
+    """The operands, heads and patterns that were met in this process, unless they are too many to be kept."""
     global _remembered
-    if len(_remembered.operands) > MOST_REMEMBERED or len(_remembered.heads) > MOST_REMEMBERED:
+    if len(_remembered) > MOST_REMEMBERED:
         _remembered = Remembered()
     return _remembered
 
 
-def build_instructions(statements: Iterable[Any], known: Remembered, irregular: Callable[[str, str], Iterable[Any]]) -> tuple[Node, ...]:
-    """Statements with a node in place of each instruction that is still texts: comments, head, operands, and more that does not matter.
-
-    `irregular` gives the statements of an instruction that is not as simple as it looked, of what leads it and the text of the rest.
-    """
-    heads, operand, share = known.heads, known.operands.__getitem__, known.heads.leadings.setdefault
-    made: list[Node] = []
-    add = made.append
-    waiting = [iter(statements)]
-    while waiting:
-        for statement in waiting[-1]:
-            if type(statement) is not tuple:
-                add(statement)
-                continue
-            comments, head, arguments, _, _, _, _ = statement
-            tail_gaps: int | tuple[str, ...]
-            try:
-                leading, before, forms = heads[head]
-                if "{" in arguments or "(" in arguments:
-                    pieces, tail_gaps = _split(arguments)
-                else:
-                    pieces = arguments.split(", ") if arguments else []
-                    tail_gaps = len(pieces)
-                try:
-                    children = (*before, *map(operand, pieces))
-                except Irregular:
-                    pieces, tail_gaps = _split(arguments)
-                    children = (*before, *map(operand, pieces))
-                form = forms[tail_gaps]
-            except (Irregular, Hopeless):
-                body = head.lstrip(" \t\r\n\f\v")
-                waiting.append(iter(irregular(comments + head[: len(head) - len(body)], f"{body}{arguments};")))
-                break
-            if comments:
-                leading = share(comments + leading, comments + leading)
-            instruction = _new(Instruction)
-            _set_leading(instruction, leading)
-            _set_shape(instruction, form)
-            _set_children(instruction, children)
-            add(instruction)
-        else:
-            waiting.pop()
-    return tuple(made)
-
-
-def _split(arguments: str) -> tuple[list[str], int | tuple[str, ...]]:
+def split(arguments: str) -> tuple[list[str], int | tuple[str, ...]]:
     """The operands of an instruction and their number, or what follows each. Raises Irregular if it is not as simple as that."""
     pieces = _PIECES.findall(arguments)
     if ", ".join(pieces) == arguments:

@@ -7,16 +7,14 @@ refuses becomes an `Error` node, and parsing continues after it.
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Callable, Iterator
-from operator import length_hint
 from typing import Any
 
 from ptxkit.memo import collector_paused, expression
 from ptxkit.syntax import lexical, shapes
+from ptxkit.syntax.code import Draft
 from ptxkit.syntax.initializers import Initializers
-from ptxkit.syntax.instructions import GUARD, OPCODE, Irregular, Remembered, build_instructions, remembered
+from ptxkit.syntax.instructions import GUARD, OPCODE, Irregular, Pattern, Remembered, remembered
 from ptxkit.syntax.lexical import END, KEYWORD_TOKEN, NAME_TOKEN, NOT, NUMBER_TOKEN, OTHER, RUN_TOKEN, STRING_TOKEN, UNCLOSED
 from ptxkit.syntax.lowering import plain
 from ptxkit.syntax.nodes import (
@@ -79,8 +77,6 @@ _STATEMENT = expression(rf"{_USUAL})", re.S | re.X)
 _STATEMENTS = expression(rf"{_USUAL}|(.*+))", re.S | re.X)
 """The same for `findall`. The last group has what follows the last statement that is usual and whole."""
 
-_Irregular = Callable[[str, str], list["Node | Row"]]
-
 Row = tuple[str, ...]
 """The groups of one statement."""
 
@@ -124,14 +120,7 @@ def parse(text: str, path: str | None = None) -> Module:
         known, effort = remembered(), _Effort()
         parser = _Parser(text, known, effort)
         trailing = parser.run()
-        return Module(build_instructions(parser.statements, known, parser.irregular), trailing, path)
-
-
-def _irregular(known: Remembered, effort: _Effort, leading: str, text: str) -> list[Node | Row]:
-    """The statements of a text that looked like an instruction, the first of which is to be taken with care."""
-    parser = _Parser(text, known, effort)
-    parser.run(parser.other(leading, 0))
-    return parser.statements
+        return Module(parser.draft.code().children, trailing, path)
 
 
 def parse_statement(text: str) -> Node:
@@ -165,23 +154,24 @@ class _Effort:
 class _Parser:
     """One run over a text. Blocks that are open stand on a stack; nothing recurses into them.
 
-    Instructions are left as the texts that the scanner cut them into until the block around them ends, and are then built together.
+    Of instructions, only the pattern and the text of the operands are kept.
     """
 
-    def __init__(self, text: str, known: Remembered, effort: _Effort) -> None:
+    def __init__(self, text: str, known: Remembered, effort: _Effort, *, is_part: bool = False) -> None:
+        """`is_part` says that the text is a part of another one, of statements that are to be taken with care."""
         self.text = text
+        self.is_part = is_part
         self.known = known
         self.effort = effort
-        self.irregular = functools.partial(_irregular, known, effort)
         self.operands = known.operands
         self.data_types: dict[str, DataType] = {}
         self.initializers = Initializers(self.operands)
         self.lines: dict[str, Node] = {}
         self.repeated: dict[tuple[str, str], Node] = {}
-        self.statements: list[Node | Row] = []
-        """Those of the innermost block that is open."""
-        self.stack: list[tuple[list[Node | Row], str]] = []
-        """For each block that is open: the statements around it, and what leads it."""
+        self.draft = Draft()
+        """The innermost block that is open."""
+        self.stack: list[tuple[Draft, str]] = []
+        """For each block that is open: the one around it, and what leads it."""
 
     def run(self, at: int = 0) -> str:
         """Takes all statements from `at` on, and gives the white space and comments after the last."""
@@ -201,38 +191,65 @@ class _Parser:
 
     def _take(self, rows: list[Row], end: int) -> int:
         """Takes the statements whose groups these are, the last of which end at `end`, and gives where it had to stop."""
-        lines, statements = self.lines, self.statements
-        ahead = iter(rows)
-        for row in ahead:
-            if row[1]:
-                statements.append(row)
+        if rows[0][-1]:
+            return end - len(rows[0][0]) - len(rows[0][-1])
+        heads, operands = [row[1] for row in rows], [row[2] for row in rows]
+        patterns = self.known.found(heads, operands)
+        known = 0
+        for i in [i for i, pattern in enumerate(patterns) if pattern is None]:
+            if heads[i] and self._learn(patterns, i, heads[i], operands[i]):
                 continue
-            comments, _, _, line, space, directive, rest = row
+            self.draft.extend(patterns, operands, rows, known, i)
+            known = i + 1
+            comments, _, _, line, space, directive, rest = rows[i]
             if line:
                 if line[-1] not in "{}":
-                    key = comments + line if comments else line
-                    statements.append(lines.get(key) or self._line(comments, line, key))
-                    continue
-                if line[-1] == "{" and len(self.stack) == MAX_DEPTH:
-                    begin = end - _length(rows, ahead) - 1
+                    key = comments + line
+                    self.draft.add(self.lines.get(key) or self._line(comments, line, key))
+                elif line[-1] == "{" and len(self.stack) == MAX_DEPTH:
+                    begin = end - _length(rows[known:]) - 1
                     message = f"blocks nested deeper than {MAX_DEPTH}"
-                    statements.append(Error(comments + line[:-1], self.text[begin:], message, 0))
+                    self.draft.add(Error(comments + line[:-1], self.text[begin:], message, 0))
                     return len(self.text)
-                statements = self._brace(comments, line)
+                else:
+                    self._brace(comments, line)
+                continue
+            if heads[i]:
+                row_end = end - _length(rows[known:])
+                body = heads[i].lstrip(_WHITE)
+                at = self._take_irregular(comments + heads[i][: -len(body)], f"{body}{operands[i]};", row_end)
             elif directive:
                 leading = comments + space
                 statement = self.repeated.get((leading, directive)) or self._quickly(leading, directive)
                 if statement is not None:
                     self._add(statement)
                     continue
-                row_end = end - _length(rows, ahead)
+                row_end = end - _length(rows[known:])
                 at = self._take_other(leading, row_end - len(directive))
-                if at != row_end:
-                    return at
-                statements = self.statements
             else:
                 return end - len(comments) - len(rest)
+            if at != row_end:
+                return at
+        self.draft.extend(patterns, operands, rows, known, len(rows))
         return end
+
+    def _take_irregular(self, leading: str, text: str, end: int) -> int:
+        """Takes the statements of a text that looked like an instruction and ends at `end`, with care; gives where it stops."""
+        if self.is_part:
+            return self._take_other(leading, end - len(text))
+        inner = _Parser(text, self.known, self.effort, is_part=True)
+        inner.run(inner.other(leading, 0))
+        for statement in inner.draft.code().children:
+            self.draft.add(statement)
+        return end
+
+    def _learn(self, patterns: list[Pattern | None], i: int, head: str, operands: str) -> bool:
+        """Finds the pattern of an instruction; False if it has none."""
+        try:
+            patterns[i] = self.known.pattern(head, operands)
+        except (Irregular, Hopeless):
+            return False
+        return True
 
     def _take_unusual(self, at: int, leading: str) -> int:
         """Takes a statement that is longer than what is taken apart at a time, or of another layout; gives where it ends."""
@@ -246,19 +263,19 @@ class _Parser:
         """Takes one statement with care, and gives where it ends."""
         text = self.text
         end = self.other(leading, at)
-        last = self.statements[-1]
+        last = self.draft.last
         if type(last) is not Header:
             return end
         has_body = text.startswith("{", _space_end(text, end))
         if self.stack and has_body:
             # no function stands in another: the brace at the end of the one before is missing
-            self.statements.pop()
+            self.draft.remove_last()
             while self.stack:
                 self._close("")
-            self.statements.append(last)
+            self.draft.add(last)
         elif not self.stack and not has_body and not last.is_entry:
             # a function that is no kernel, and has no body, needs no semicolon, as ptxas reads it
-            self.statements[-1] = Function((last,))
+            self.draft.replace_last(Function((last,)))
         return end
 
     def _line(self, comments: str, line: str, key: str) -> Node:
@@ -282,40 +299,39 @@ class _Parser:
     def _data_type(self, text: str) -> DataType:
         return self.data_types.get(text) or self.data_types.setdefault(text, DataType(text))
 
-    def _brace(self, comments: str, line: str) -> list[Node | Row]:
-        """Begins a block, or ends as many as there are closing braces; gives the statements that others are to follow."""
+    def _brace(self, comments: str, line: str) -> None:
+        """Begins a block, or ends as many as there are closing braces."""
         brace = line.lstrip()
         leading = comments + line[: -len(brace)]
         if brace == "{":
-            self.stack.append((self.statements, leading))
-            self.statements = []
-            return self.statements
+            self.stack.append((self.draft, leading))
+            self.draft = Draft()
+            return
         while self.stack and brace:
             self._close(leading + "}")
             leading, brace = "", brace[1:]
         if brace:
-            self.statements.append(Error(leading, brace, "`}` closes nothing", 0, "E003"))
-        return self.statements
+            self.draft.add(Error(leading, brace, "`}` closes nothing", 0, "E003"))
 
     def _close(self, close: str) -> None:
         """Ends the innermost block that is open. It follows the statements around it: as the body of a header, if one stands before it."""
         outer, leading = self.stack.pop()
-        block = Block(leading, build_instructions(self.statements, self.known, self.irregular), close)
-        before = outer[-1] if outer else None
+        block = Block(leading, self.draft.code(), close)
+        before = outer.last
         if type(before) is Header:
-            outer[-1] = Function((before, block))
+            outer.replace_last(Function((before, block)))
         elif type(before) is SectionHeader:
-            outer[-1] = Section((before, block))
+            outer.replace_last(Section((before, block)))
         else:
-            outer.append(block)
-        self.statements = outer
+            outer.add(block)
+        self.draft = outer
 
     def other(self, leading: str, at: int) -> int:
         """Takes one statement that the fast path does not know, adds its node, and returns where it ends."""
         text = self.text
         line = _LINE.match(text, at)
         if line is not None:
-            self.statements.append(Line(leading, shape(line[0]), ()))
+            self.draft.add(Line(leading, shape(line[0]), ()))
             return line.end()
         quick = _QUICK.match(text, at)
         if quick is not None:
@@ -350,7 +366,7 @@ class _Parser:
     def _add(self, statement: Node) -> None:
         if type(statement) is Header and statement.shape.literals[-1].endswith(";"):
             statement = Function((statement,))
-        self.statements.append(statement)
+        self.draft.add(statement)
 
     def _quickly(self, leading: str, text: str) -> Node | None:
         """The directive that a text without comments seems to be, shared with all that are the same; None if it is for the careful path."""
@@ -535,6 +551,7 @@ _LABEL_AHEAD = expression(rf"{lexical.NAME}{lexical.TRIVIA}*+:(?!:)")
 _OPCODE_AHEAD = expression(lexical.OPCODE)
 _INSTRUCTION_AHEAD = expression(rf"{lexical.NAME}(?:\.(?!(?:[xyzwrgba]|[bh][0-9])[ \t]*+[,;|])[A-Za-z]|[ \t]++[A-Za-z%$_\[{{(])")
 """What looks like an instruction, and not like the first operand of one: `v.x,`."""
+_WHITE = " \t\r\n\f\v"
 _SPACE = expression(rf"{lexical.TRIVIA}*+")
 
 
@@ -561,6 +578,6 @@ def _space_end(text: str, at: int) -> int:
     return at + len(_leading(text, at))
 
 
-def _length(rows: list[Row], ahead: Iterator[Row]) -> int:
-    """How much text the statements take that are still ahead."""
-    return sum([sum(map(len, row)) + bool(row[1]) for row in rows[len(rows) - length_hint(ahead) :]])
+def _length(rows: list[Row]) -> int:
+    """How much text these statements take, with the semicolons of instructions."""
+    return sum([sum(map(len, row)) + bool(row[1]) for row in rows])

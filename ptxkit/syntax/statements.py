@@ -11,7 +11,7 @@ from ptxkit.syntax import lexical
 from ptxkit.syntax.declarations import Attribute, AttributeItem, Declares, Parameter, Parameters, PerformanceDirective
 from ptxkit.syntax.leaves import FunctionKind, Linkage, Name, Numbers, Opcode, String, integer_of, text_of
 from ptxkit.syntax.operands import Guard
-from ptxkit.syntax.tree import Composite, Container, Node, Path, Shape, node, with_as_many
+from ptxkit.syntax.tree import Composite, Container, Deferred, Node, Path, Shape, made, node, with_as_many
 
 
 @node
@@ -390,8 +390,29 @@ class Block(Container):
     """`{ … }`: a scope. `close` is the closing brace with its leading text, empty if the brace is missing."""
 
     leading: str
-    children: tuple[Node, ...]
+    _children: tuple[Node, ...] | Deferred = attrs.field(eq=made)
     close: str
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return made(self._children)
+
+    @property
+    def deferred(self) -> Deferred | None:
+        """The statements as the parser left them (`ptxkit.syntax.code`); None in a block that was made of nodes."""
+        return self._children if isinstance(self._children, Deferred) else None
+
+    @property
+    def others(self) -> Sequence[tuple[int, Node]]:
+        """The statements that are not instructions, with their indices."""
+        if isinstance(self._children, Deferred):
+            return self._children.others
+        return [(i, child) for i, child in enumerate(self._children) if type(child) is not Instruction]
+
+    @property
+    def leadings(self) -> set[str]:
+        """What leads the statements, maybe in pieces."""
+        return self._children.leadings if isinstance(self._children, Deferred) else {child.leading for child in self._children}  # type: ignore[attr-defined]
 
     @property
     def statements(self) -> tuple[Node, ...]:

@@ -188,10 +188,36 @@ def setter(kind: type[Node], field: str) -> Callable[[Node, Any], None]:
     return set_field
 
 
-class _Sketched(Node):
-    """A node with room for what `ptxkit.mentions` and `ptxkit.patterns` find out about it."""
+class Deferred:
+    """The statements of a block, of which the instructions are made when one of them is first looked at."""
 
-    __slots__ = ("mentions", "pattern")
+    __slots__ = ()
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """All statements."""
+        raise NotImplementedError
+
+    @property
+    def others(self) -> Sequence[tuple[int, Node]]:
+        """The statements that are not instructions, with their indices among all."""
+        raise NotImplementedError
+
+    @property
+    def leadings(self) -> set[str]:
+        """What leads the statements, maybe in pieces."""
+        raise NotImplementedError
+
+
+def made(children: tuple[Node, ...] | Deferred) -> tuple[Node, ...]:
+    """The children of a block."""
+    return children.children if isinstance(children, Deferred) else children
+
+
+class _Sketched(Node):
+    """A node with room for what `ptxkit.mentions` finds out about it."""
+
+    __slots__ = ("mentions",)
 
 
 @node

@@ -110,3 +110,30 @@ def test_without_monitors_there_is_no_trace_of_them() -> None:
     machine.launch(code, "k", np.zeros(64, np.uint32), grid=1, block=64)
     sources = [block.run.source for block in code.program("k", False, False).entry.blocks if hasattr(block.run, "source")]
     assert sources and not any(".on(" in source for source in sources)
+
+
+def test_a_wait_is_an_access_when_it_begins_and_when_it_succeeds() -> None:
+    """Thread 0 waits for thread 32. Whether it may go on is looked up more often, to no effect."""
+    text = """.version 8.5
+.target sm_90a
+.address_size 64
+.shared .align 8 .b64 m;
+.visible .entry k()
+{
+.reg .pred %p<4>; .reg .b32 %r<5>; .reg .b64 %rd<3>;
+mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; setp.eq.u32 %p2, %r1, 32;
+@%p1 mbarrier.init.shared.b64 [m], 1;
+bar.sync 0;
+@%p2 bra ARRIVE;
+@!%p1 bra END;
+WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [m], 0;
+@!%p3 bra WAIT;
+bra END;
+ARRIVE: mbarrier.arrive.shared.b64 %rd1, [m];
+END: ret;
+}
+"""
+    recorder = Recorder()
+    machine = Machine()
+    machine.launch(machine.load(text), "k", grid=1, block=64, monitors=[recorder])
+    assert sum([count for what, count in recorder.seen.items() if what[0] == "read"]) == 2

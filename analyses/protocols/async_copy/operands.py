@@ -131,7 +131,7 @@ def _extent(routine: Routine, rule: str, access: Access) -> Iterator[Finding]:
     if access.address is None or not access.bytes or access.memory.proxy != ASYNC:
         return
     where = locate(values(routine), access.address)
-    if where.symbol is None or where.symbol.kind is not Kind.VARIABLE or where.symbol.linkage == ".extern":
+    if where.symbol is None or where.symbol.kind is not Kind.VARIABLE or where.symbol.is_open_ended:
         return
     size = size_of(where.symbol)
     numbers = lanes(routine).numbers(where.offset, control_flow(routine).block_of[access.instruction])

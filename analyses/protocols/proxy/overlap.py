@@ -77,7 +77,7 @@ def _meet_at(routine: Routine, one: ProxyAccess, other: ProxyAccess, at: Term, t
         if first is not None and first.has_between(-one.bytes, other.bytes):
             return Meeting.LIKELY
     # the program partitions memory of undeclared size itself
-    is_shared_out = isinstance(one.root, Term) or one.root.linkage == ".extern" or None in one.root.dimensions
+    is_shared_out = isinstance(one.root, Term) or one.root.is_open_ended or None in one.root.dimensions
     return Meeting.POSSIBLE if is_usual or is_shared_out else Meeting.LIKELY
 
 

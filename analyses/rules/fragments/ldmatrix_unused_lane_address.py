@@ -44,7 +44,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 def _outside(facts: Facts, routine: Routine, access: Access, used: int) -> Iterator[Diagnostic]:
     where = locate(values(routine), access.address) if access.address is not None else None
-    if where is None or where.symbol is None or where.symbol.kind is not Kind.VARIABLE or where.symbol.linkage == ".extern":
+    if where is None or where.symbol is None or where.symbol.kind is not Kind.VARIABLE or where.symbol.is_open_ended:
         return
     size = size_of(where.symbol)
     known = lanes(routine)

@@ -24,7 +24,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             where = access.where
             if where is None or not access.bytes:
                 continue
-            if where.symbol is None or where.symbol.kind is not Kind.VARIABLE or where.symbol.linkage == ".extern":
+            if where.symbol is None or where.symbol.kind is not Kind.VARIABLE or where.symbol.is_open_ended:
                 continue
             size = size_of(where.symbol)
             if size is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -42,11 +43,10 @@ def coalesced(one: Footprint) -> Footprint:
     """The same bytes in as few rows as possible: bytes of one lane that follow one another are one access."""
     if len(one.at) < 2:
         return one
-    order = np.lexsort((one.at, one.lane))
-    at, size, lane = one.at[order], one.size[order], one.lane[order]
+    rows = _in_order(one)
+    at, size, lane, signal = rows.at, rows.size, rows.lane, rows.signal
     begins = np.ones(len(at), bool)
     begins[1:] = (at[1:] != at[:-1] + size[:-1]) | (lane[1:] != lane[:-1])
-    signal = None if one.signal is None else one.signal[order]
     if signal is not None:
         begins[1:] |= signal[1:] != signal[:-1]
     first = np.flatnonzero(begins)
@@ -54,6 +54,16 @@ def coalesced(one: Footprint) -> Footprint:
         return one
     signal = None if signal is None else signal[first]
     return Footprint(one.kind, one.space, lane[first], at[first], np.add.reduceat(size, first), signal, one.by_all)
+
+
+def _in_order(one: Footprint) -> Footprint:
+    """The same rows, sorted by lane and address."""
+    at, lane = one.at, one.lane
+    if ((lane[1:] > lane[:-1]) | ((lane[1:] == lane[:-1]) & (at[1:] >= at[:-1]))).all():
+        return one
+    order = np.lexsort((at, lane))
+    signal = None if one.signal is None else one.signal[order]
+    return Footprint(one.kind, one.space, lane[order], at[order], one.size[order], signal, one.by_all)
 
 
 def footprint(
@@ -73,7 +83,8 @@ class Flight:
     """An asynchronous operation of some lanes. `land(positions)` performs it for some of them; `read(positions)` only fetches its sources.
 
     `signals` are the mbarriers that its completion changes: for each lane, a row of addresses in the buffer of shared memory (-1: none).
-    `footprints()` gives the bytes that it accesses, for monitors. `after` names the queue whose earlier operations it signals.
+    `footprints()` gives the bytes that it accesses, for monitors; it is called when the operation starts. `after` names the queue whose
+    earlier operations it signals.
     """
 
     def __init__(
@@ -91,7 +102,7 @@ class Flight:
         self.signals = signals
         self.signalled = frozenset(signals.ravel().tolist()) if signals is not None else frozenset()
         """The mbarriers among `signals`, and -1 if there is none for some lane."""
-        self.footprints = footprints
+        self.footprints = cache(footprints) if footprints is not None else None
         self.after = after
         self.queue = ""
         self.monitors: Sequence[Monitor] = ()

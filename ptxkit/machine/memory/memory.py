@@ -209,11 +209,11 @@ class Memory:
 
     # -- lane operations
 
-    def load(self, lanes: Any, space: str, address: Any, dtype: Any, width: int = 1) -> Any:
+    def load(self, lanes: Any, space: str, address: Any, dtype: Any, width: int = 1, watched: bool = True) -> Any:
         """Loads from an address for each lane, or one for all: `width` elements as a tuple, or a single one. The result is a scalar if it
         is the same for all lanes.
 
-        The address may be a `SplitAddress`.
+        The address may be a `SplitAddress`. With `watched=False`, monitors are not notified.
         """
         dtype = np.dtype(dtype)
         if type(address) is SplitAddress:
@@ -222,7 +222,7 @@ class Memory:
                 return through
             address = address.address
         found: Any = None
-        for buffer, at, mine in self.locate(lanes, space, address, dtype.itemsize * width, "read"):
+        for buffer, at, mine in self.locate(lanes, space, address, dtype.itemsize * width, "read", watched=watched):
             part = buffer.get(at, dtype, width)
             if mine is None:
                 return part

@@ -218,12 +218,7 @@ class Addresses(Monitor):
         if entered != self._entered:
             # other functions may call with the addresses of other variables
             self._meant, self._entered = {}, entered
-            self._calls = [
-                (body, site, call_parts(site.instruction))
-                for body in self.launch.program.entered
-                for site in body.sites
-                if isinstance(site.bound, Bound) and site.bound.flow == "call"
-            ]
+            self._calls = [call for body in self.launch.program.entered for call in _calls_of(body)]
         key = id(site), access.kind
         if key in self._meant:
             meant = self._meant[key]
@@ -329,7 +324,7 @@ class Addresses(Monitor):
             return None
         elif space.startswith(".shared"):
             space = ".shared"
-            start = program.address(symbol) if symbol.linkage != ".extern" else None
+            start = program.address(symbol) if not symbol.is_open_ended else None
         elif space == ".local" and body is program.entry:
             start = program.frame_offset(body, symbol)
         else:
@@ -353,6 +348,8 @@ class _Sources:
         """For each register, the bytes of parameters that it is loaded from."""
         self._stored: dict[Byte, list[tuple[Site, Node]]] = {}
         """What is stored to the bytes of parameters of calls."""
+        self._known: dict[int, tuple[dict[int, Symbol], set[Received]]] = {}
+        """What the values of registers derive from."""
         self._formals = {id(symbol): position for position, (symbol, _) in enumerate(body.formals)}
         self._registers = {number: position for position, (_, number) in enumerate(body.formals)}
         for site in body.sites:
@@ -373,32 +370,56 @@ class _Sources:
 
     def of(self, site: Site, node: Node) -> tuple[dict[int, Symbol], set[Received]]:
         """The variables that an operand's value derives from, by `id`, and the parameters of the function."""
+        found, received = _variables_in(site, node), set()  # type: dict[int, Symbol], set[Received]
+        for number in self.body.registers_of(site.scope, node):
+            known = self._known.get(number)
+            if known is None:
+                known = self._known[number] = self._of_register(number)
+            found |= known[0]
+            received |= known[1]
+        return found, received
+
+    def _of_register(self, number: int) -> tuple[dict[int, Symbol], set[Received]]:
         found: dict[int, Symbol] = {}
         received: set[Received] = set()
-        seen: set[int] = set()
-        waiting = [(site, node)]
+        seen, waiting = {number}, [number]
         while waiting:
-            site, node = waiting.pop()
-            for name in node.find(Name):
-                symbol = site.scope.lookup(name.text)
-                if symbol is not None and symbol.kind in (Kind.VARIABLE, Kind.PARAMETER) and constant_value(name) is None:
-                    found[id(symbol)] = symbol
-            for number in self.body.registers_of(site.scope, node):
-                if number in seen:
-                    continue
-                seen.add(number)
-                if number in self._registers:
-                    received.add((self.body, self._registers[number], 0))
-                waiting += [(made, read) for made, reads in self.made.get(number, ()) for read in reads]
-                for symbol_, _, offset in self._loaded.get(number, ()):
-                    if symbol_ in self._formals:
-                        received.add((self.body, self._formals[symbol_], offset))
+            number = waiting.pop()
+            if number in self._registers:
+                received.add((self.body, self._registers[number], 0))
+            for symbol, _, offset in self._loaded.get(number, ()):
+                if symbol in self._formals:
+                    received.add((self.body, self._formals[symbol], offset))
+            for site, reads in self.made.get(number, ()):
+                for node in reads:
+                    found |= _variables_in(site, node)
+                    more = set(self.body.registers_of(site.scope, node)) - seen
+                    seen |= more
+                    waiting += more
         return found, received
 
     def passed(self, call: Site, node: Node, offset: int) -> list[tuple[Site, Node]]:
         """What a call passes as an argument: the values that are stored to a byte of it, or the operand itself."""
         argument = passed_as(self.body, call, node)
         return self._stored.get((*argument.variable, offset), []) if argument.size else [(call, node)]
+
+
+def _calls_of(body: Body) -> list[tuple[Body, Site, CallParts]]:
+    """The calls in a function."""
+    if _calls_of not in body.known:
+        calls = [body.sites[i] for i, one in enumerate(body.instructions) if one.opcode.mnemonic == "call"]
+        body.known[_calls_of] = [(body, site, call_parts(site.instruction)) for site in calls if isinstance(site.bound, Bound)]
+    return body.known[_calls_of]  # type: ignore[no-any-return]
+
+
+def _variables_in(site: Site, node: Node) -> dict[int, Symbol]:
+    """The variables and parameters that an operand names, by `id`."""
+    found: dict[int, Symbol] = {}
+    for name in node.find(Name):
+        symbol = site.scope.lookup(name.text)
+        if symbol is not None and symbol.kind in (Kind.VARIABLE, Kind.PARAMETER) and constant_value(name) is None:
+            found[id(symbol)] = symbol
+    return found
 
 
 def _unconverted(meant: _Object, bad: BadAccess, at: int) -> tuple[str, int, str]:

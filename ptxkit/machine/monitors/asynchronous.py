@@ -23,8 +23,8 @@ from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.memory.sparse import zeros
 from ptxkit.machine.monitors.clocks import CLUSTER, NOTHING, Clock
 from ptxkit.machine.monitors.kinds import Kind
-from ptxkit.machine.monitors.pieces import distinct, expanded, matching, overlaps
-from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, code_of
+from ptxkit.machine.monitors.pieces import distinct, expanded, matching, overlaps, runs
+from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, code_of, numbers_of, repeated
 from ptxkit.machine.values.distinct import are_among, distinct_numbers
 
 if TYPE_CHECKING:
@@ -367,10 +367,13 @@ class InFlight:
 
     # --- conflicts
 
-    def check(self, space: str, at: Array, size: Any, how: str, kind: Kind, thread: Array) -> None:
+    def check(self, space: str, at: Array, size: Array, how: str, kind: Kind, thread: Array) -> None:
         """Checks accesses of threads against operations in flight, and writes also against reads of completed operations."""
-        size = np.broadcast_to(np.asarray(size, np.int64), at.shape)
-        if self.flying and self._is_marked(self.marks, space, at, size):
+        in_flight, completed = self.marks.get(space) if self.flying else None, self.done_marks.get(space) if how != "read" else None
+        if in_flight is None and completed is None:
+            return
+        words, _ = expanded(at, size, self.races.comparison.buffer(space).origin, WORD)
+        if in_flight is not None and _is_marked(in_flight, words):
             start, end = _extent(at, size)
             for one in self.flying:
                 if one.footprint.space != space or end <= one.start or one.end <= start:
@@ -380,19 +383,13 @@ class InFlight:
                     if space == TENSOR and kind.group == one.kind.group:
                         # MMAs and copies of one thread are ordered (9.1: 9.7.16.11)
                         left = left[~are_among(one.place[left] + self.races.knowledge.first, thread)]
+                    if not len(left):
+                        continue
                     now, row = overlaps(at, size, one.footprint.at[left], one.footprint.size[left])
                     if len(now):
                         self._report(one, left[row], now, at, size, how, kind, thread)
-        if how != "read" and self._is_marked(self.done_marks, space, at, size):
+        if completed is not None and _is_marked(completed, words):
             self._against_done(space, at, size, how, kind, thread)
-
-    def _is_marked(self, marks: dict[str, Array], space: str, at: Array, size: Array) -> bool:
-        column = marks.get(space)
-        if column is None:
-            return False
-        words, _ = expanded(at, size, self.races.comparison.buffer(space).origin, WORD)
-        words = words[words < len(column)]
-        return bool(column[words].any())
 
     def _commute(self, one: Kind, other: Kind, how: str) -> bool:
         """Whether both are strong read-modify-writes."""
@@ -474,7 +471,7 @@ class InFlight:
         shadow = races.comparison.shadow(footprint.space, footprint.at, footprint.size)
         piece, row = expanded(footprint.at, footprint.size, shadow.origin, shadow.grain)
         shadow.use(piece)
-        for what, now, before in self._before(shadow, piece, one, row):
+        for what, now, times, before in self._before(shadow, piece, one, row):
             place = one.place[row[now]]
             # among many pieces, there are few distinct threads and stamps
             first, which = distinct(place, before.thread, before.stamp)
@@ -486,46 +483,51 @@ class InFlight:
             if footprint.kind == "update" and one.kind.strength:
                 rows = rows[before.strength[rows] == 0]
             if footprint.space == TENSOR:
-                races.waits.check(place, before, one.kind, footprint.kind, what)
+                races.waits.check(place, before, one.kind, footprint.kind, times, what)
                 mine = self.issuers_of(before.thread) == place + races.knowledge.first
                 piped = mine & races.are(lambda kind: kind.group == one.kind.group, before.site)
                 rows = rows[~piped[rows]]
-            self._notes(one, shadow, row[now], before, rows, what)
+            self._notes(one, shadow, row[now], before, np.repeat(rows, times[rows]), what)
             if races.fences.concerns(one.kind, footprint.space):
-                races.fences.check(one, shadow, row[now], place, before, np.flatnonzero(known), what)
+                races.fences.check(one, shadow, row[now], place, before, np.flatnonzero(known), times, what)
 
-    def _before(self, shadow: Shadow, piece: Array, one: Flying, row: Array) -> Iterator[tuple[str, Array, Entries]]:
-        """The earlier accesses that conflict: writes, and reads if the operation writes."""
-        there = np.flatnonzero(shadow.writer[piece])
-        if len(there):
-            yield "write", there, shadow.last_writes(piece[there])
-        if shadow.many_writers[piece].any():
+    def _before(self, shadow: Shadow, piece: Array, one: Flying, row: Array) -> Iterator[tuple[str, Array, Array, Entries]]:
+        """The earlier accesses that conflict: writes, and reads if the operation writes. Of consecutive pieces that were accessed alike,
+        the first one stands for all; the third column says how many they are."""
+        place, writer = one.place[row], shadow.writer[piece]
+        if writer.any():
+            now, times = runs(place, writer, shadow.written[piece], numbers_of(shadow.write_how[piece]))
+            there = np.flatnonzero(writer[now])
+            yield "write", now[there], times[there], shadow.last_writes(piece[now[there]])
+        if shadow.writes.size and shadow.many_writers[piece].any():
             yield from self._logged("write", shadow.writes.of(piece), piece)
-        if one.footprint.kind != "read":
-            reader = shadow.reader[piece]
-            there = np.flatnonzero(reader)
-            if len(there) and one.footprint.space != TENSOR and not self.races.fences.by_the_letter:
-                place = one.place[row[there]]
-                cta = (place + self.races.knowledge.first) // self.races.knowledge.threads
-                fine = (shadow.read_by(piece[there]) == cta) & (shadow.read[piece[there]] <= self.races.knowledge.floor_cta[place])
-                there = there[~fine]
-            one_reader = there[shadow.reader[piece[there]] != MANY]
-            if len(one_reader):
-                yield "read", one_reader, shadow.only_reads(piece[one_reader])
-            there = there[shadow.reader[piece[there]] == MANY]
-            if len(there):
-                asked = piece[there]
-                for what, now, before in self._logged("read", shadow.reads.of(asked), asked):
-                    yield what, there[now], before
+        reader = shadow.reader[piece] if one.footprint.kind != "read" else writer[:0]
+        if not reader.any():
+            return
+        now, times = runs(place, reader, shadow.read[piece], numbers_of(shadow.read_how[piece]), shadow.read_cta[piece])
+        is_open = reader[now] != 0
+        if one.footprint.space != TENSOR and not self.races.fences.by_the_letter:
+            by = place[now]
+            cta = (by + self.races.knowledge.first) // self.races.knowledge.threads
+            is_open &= (shadow.read_by(piece[now]) != cta) | (shadow.read[piece[now]] > self.races.knowledge.floor_cta[by])
+        is_many = reader[now] == MANY
+        there = np.flatnonzero(is_open & ~is_many)
+        if len(there):
+            yield "read", now[there], times[there], shadow.only_reads(piece[now[there]])
+        there = np.flatnonzero(np.repeat(is_open & is_many, times))
+        if len(there):
+            asked = piece[there]
+            for what, found, each, before in self._logged("read", shadow.reads.of(asked), asked):
+                yield what, there[found], each, before
 
-    def _logged(self, what: str, found: Entries | None, piece: Array) -> Iterator[tuple[str, Array, Entries]]:
+    def _logged(self, what: str, found: Entries | None, piece: Array) -> Iterator[tuple[str, Array, Array, Entries]]:
         if found is None or not len(found.piece):
             return
         order, low, high = matching(piece, found.piece)
         which = np.repeat(np.arange(len(low)), high - low)
         now = order[low[which] + np.arange(len(which)) - np.repeat(np.cumsum(high - low) - (high - low), high - low)]
         if len(now):
-            yield what, now, found.at(which)
+            yield what, now, repeated(1, len(now)), found.at(which)
 
     def _notes(self, one: Flying, shadow: Shadow, row: Array, before: Entries, rows: Array, what: str) -> None:
         """Reports races of an operation that starts: for each instruction the first one, preferably between different warps."""
@@ -593,6 +595,11 @@ class InFlight:
         if any(place != issuer and place // threads == issuer // threads for place in np.flatnonzero(waited).tolist()):
             return ("A013" if queue == "bulk" else "A005"), "a thread waits only for its own groups"
         return "", ""
+
+
+def _is_marked(column: Array, words: Array) -> bool:
+    """Whether any of these words is marked. Words beyond the column are not."""
+    return bool(column.take(words, mode="clip").any())
 
 
 def _extent(at: Array, size: Array) -> tuple[int, int]:

@@ -34,7 +34,7 @@ from ptxkit.machine.plans import call_parts
 from ptxkit.machine.values.distinct import distinct_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ptxkit.machine.code import Body, Site
     from ptxkit.machine.fault import Fault
@@ -508,13 +508,8 @@ class Barriers(Monitor):
         found = self._after.get(key)
         if found is None:
             there, calls = self._block_of(site), self._calls_to(barrier, site.body)
-            found = self._after[key] = bool(calls) and all(self._precedes(site.body, self._block_of(one), there) for one in calls)
+            found = self._after[key] = bool(calls) and all(there in _only_after(site.body, self._block_of(one)) for one in calls)
         return found
-
-    @staticmethod
-    def _precedes(body: Body, here: int, there: int) -> bool:
-        """Whether control can go from one block to another, and never back."""
-        return here != there and _reaches(body, here, there) and not _reaches(body, there, here)
 
     def _calls_to(self, barrier: Site, body: Body) -> list[Site]:
         """Where a function executes a barrier or calls a function that does."""
@@ -688,18 +683,29 @@ class Barriers(Monitor):
         return f"warp {number} of CTA {self._cta(cta * BARRIERS)}"
 
 
-def _reaches(body: Body, start: int, end: int) -> bool:
-    """Whether control can reach one block from the end of another."""
+def _only_after(body: Body, block: int) -> set[int]:
+    """The blocks that control can reach from a block, but from which it never comes back."""
+    key = (_only_after, block)
+    if key not in body.known:
+        after = [one.successors for one in body.blocks]
+        before: list[list[int]] = [[] for _ in after]
+        for n, successors in enumerate(after):
+            for successor in successors:
+                if successor >= 0:
+                    before[successor].append(n)
+        body.known[key] = _reached(after, block) - _reached(before, block) - {block}
+    return body.known[key]  # type: ignore[no-any-return]
+
+
+def _reached(following: Sequence[Sequence[int]], start: int) -> set[int]:
+    """The blocks that follow one, directly or not."""
     seen: set[int] = set()
     waiting = [start]
     while waiting:
-        for successor in body.blocks[waiting.pop()].successors:
-            if successor == end:
-                return True
-            if successor >= 0 and successor not in seen:
-                seen.add(successor)
-                waiting.append(successor)
-    return False
+        new = {one for one in following[waiting.pop()] if one >= 0} - seen
+        seen |= new
+        waiting += new
+    return seen
 
 
 def _callee(site: Site) -> str:

@@ -78,7 +78,7 @@ class Comparison:
         lanes = access.lanes
         shadow = self._shadow(space, access.size)
         self._now, self._is_by_word = access, False
-        self.races.flying.check(space, at, access.size, access.kind, kind, lanes.index)
+        self.races.flying.check(space, at, repeated(access.size, lanes.count), access.kind, kind, lanes.index)
         if access.kind == "read" and self._is_read_again(shadow, lanes.place, at, kind):
             return False
         pieces = -(-access.size // shadow.grain)
@@ -102,7 +102,8 @@ class Comparison:
                     # each word of a row is in a register of another lane
                     self._is_by_word = True
                     ahead = np.repeat(lanes.lane % 8 * 4 - lanes.lane, pieces) + offset // 4
-                    place, thread, code = place + ahead, thread + ahead, code_of(4, offset % 4)
+                    code = repeated(code_of(4, 0), len(offset)) if shadow.grain == 4 else code_of(4, offset % 4)
+                    place, thread = place + ahead, thread + ahead
             self._accessed(shadow, space, Rows(piece, place, thread, code, kind), access)
         return True
 

@@ -56,6 +56,17 @@ def matching(piece: Array, other: Array) -> tuple[Array, Array, Array]:
     return order, starts[np.maximum(at, 0)], starts[at + 1]
 
 
+def runs(*columns: Array) -> tuple[Array, Array]:
+    """The first row of each run of rows that are equal in all columns, and the length of each run."""
+    count = len(columns[0])
+    begins = np.ones(count, bool)
+    np.not_equal(columns[0][1:], columns[0][:-1], out=begins[1:])
+    for column in columns[1:]:
+        begins[1:] |= column[1:] != column[:-1]
+    first = np.flatnonzero(begins)
+    return first, np.diff(first, append=count)
+
+
 def distinct(*columns: Array) -> tuple[Array, Array]:
     """One representative for each set of rows that are equal in all columns (of small integers), and the representative of each row."""
     count = len(columns[0])

@@ -26,7 +26,7 @@ from ptxkit.machine.matrices.tensor_memory import CELL
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.monitors.clocks import NOTHING
 from ptxkit.machine.monitors.pieces import distinct, expanded
-from ptxkit.machine.monitors.shadow import Entries, Shadow
+from ptxkit.machine.monitors.shadow import Entries, Shadow, repeated
 from ptxkit.machine.values.distinct import are_among, distinct_numbers
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class Fences:
         there = np.flatnonzero(shadow.writer[piece])
         if len(there):
             before = shadow.last_writes(piece[there])
-            races.waits.check(lanes.place[there], before, kind, access.kind)
+            races.waits.check(lanes.place[there], before, kind, access.kind, repeated(1, len(there)))
             self._without_fence(lanes.place[there], before, kind, access.kind)
 
     def _without_fence(self, place: Array, before: Entries, kind: Kind, how: str) -> None:
@@ -198,8 +198,8 @@ class Fences:
             why = "no tcgen05.fence::after_thread_sync follows the synchronization in between"
             races.conflict(TENSOR, start, start + CELL, threads, (earlier, kind), ("write", how), int(known.sum()), "T006", why)
 
-    def check(self, one: Flying, shadow: Shadow, row: Array, place: Array, before: Entries, rows: Array, what: str) -> None:
-        """Checks for a fence between earlier accesses and an operation through another proxy that starts."""
+    def check(self, one: Flying, shadow: Shadow, row: Array, place: Array, before: Entries, rows: Array, times: Array, what: str) -> None:
+        """Checks for a fence between earlier accesses, each to a number of pieces, and an operation through another proxy that starts."""
         if what == "read" and not self.by_the_letter:
             return
         generic = self.races.are(lambda kind: kind.proxy in ("", "generic"), before.site[rows])
@@ -212,12 +212,13 @@ class Fences:
             first, which = distinct(before.thread[mine], before.stamp[mine])
             asked = before.at(mine[first])
             left, own = self.unfenced(number, asked.thread, asked.stamp, one.footprint.space, one.kind, one.kind.proxy)
-            self._notes(one, shadow, row, before, mine[left[which]], what)
+            bare = mine[left[which]]
+            self._notes(one, shadow, row, before, np.repeat(bare, times[bare]), what)
             if what == "write" and one.footprint.kind != "write":
                 late = mine[(own & ~left)[which]]
                 # no operation reads the state of an mbarrier: what it reads there has been written since
-                data = ~self.races.are(lambda kind: kind.is_object, before.site[late])
-                self._notes(one, shadow, row, before, late[data], what, "P003")
+                data = late[~self.races.are(lambda kind: kind.is_object, before.site[late])]
+                self._notes(one, shadow, row, before, np.repeat(data, times[data]), what, "P003")
 
     def unfenced(self, place: int, thread: Array, stamp: Array, space: str, kind: Kind, proxy: str, at: int = 0) -> tuple[Array, Array]:
         """Which accesses have no fence after them that happens before what a thread does now, and which have none by the accessing

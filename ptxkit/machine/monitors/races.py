@@ -46,7 +46,8 @@ class Races(Ordering):
     """Monitors global, shared and tensor memory. `races` has the races found, by pair of instructions.
 
     `families` selects the findings to report. `by_the_letter` also reports reads that an asynchronous operation overwrites without a proxy
-    fence. `by_collectives` is that of `Ordering`. `lines` restricts races between weak accesses to these lines; None: all.
+    fence. `by_collectives` is that of `Ordering`. `lines` restricts races between weak accesses to these lines; None: all. No races are
+    looked for in the state spaces `left_out`; what accesses there order is tracked all the same.
     """
 
     def __init__(
@@ -55,8 +56,10 @@ class Races(Ordering):
         by_the_letter: bool = False,
         by_collectives: bool = False,
         lines: frozenset[int] | None = None,
+        left_out: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(by_collectives, lines)
+        self.left_out = left_out
         self.families = frozenset(families)
         self.by_the_letter = by_the_letter
         self.races: dict[tuple[int, int, bool], Race] = {}
@@ -123,7 +126,7 @@ class Races(Ordering):
     def _access(self, access: Access, space: str, kind: Kind) -> None:
         lanes, at = access.lanes, access.at
         at = np.asarray(at, np.int64) if getattr(at, "ndim", 0) else repeated(int(at), lanes.count)
-        if kind.is_asked and not self.comparison.is_news(access, space, kind, at):
+        if kind.is_asked and space not in self.left_out and not self.comparison.is_news(access, space, kind, at):
             return
         if kind.is_object:
             for one, where in zip(lanes.place.tolist(), at.tolist(), strict=True) if not kind.strength else ():

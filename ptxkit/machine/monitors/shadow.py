@@ -7,6 +7,7 @@ or written it with morally strong operations, the accesses are in a log, which i
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import attrs
@@ -25,22 +26,37 @@ FEW, SMALL = 32, 1 << 16
 SPAN = 1 << 26
 """Maximum range of pieces that is looked up in a table."""
 MANY = -1
-UNNUMBERED = -1
+REPEATED = 1 << 12
+"""Number of columns of equal elements that are kept, since the same ones are asked for again and again."""
 
-
-_SIZE_BITS = 32
+_BITS = 32
+"""Of a size, and of an offset within an access."""
 
 
 def code_of(size: Any, offset: Any) -> Any:
     """Encodes an access of `size` bytes, at a piece that starts `offset` bytes after its first byte."""
-    return size | offset << _SIZE_BITS
+    return size | offset << _BITS
 
 
 def bytes_of(code: Any) -> tuple[Any, Any]:
     """Decodes size and offset."""
-    return code & (1 << _SIZE_BITS) - 1, code >> _SIZE_BITS
+    return code & (1 << _BITS) - 1, code >> _BITS
 
 
+def numbers_of(how: Array) -> Array:
+    """From `Shadow.write_how` or `read_how`, the numbers of instruction, strength and size."""
+    return how >> _BITS
+
+
+def _sizes(code: Array) -> list[int]:
+    """The sizes of accesses, without repetitions."""
+    if code.strides == (0,):
+        code = code[:1]
+    sizes, _ = bytes_of(code)
+    return sizes[:1].tolist() if (sizes == sizes[:1]).all() else distinct_numbers(sizes).tolist()  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=REPEATED)
 def repeated(value: int, count: int) -> Array:
     """A column of equal elements that uses the memory of one. Immutable."""
     return np.ndarray((count,), np.int64, np.int64(value).tobytes(), 0, (0,))
@@ -107,12 +123,9 @@ class Log:
         """By instruction, first thread and number of threads: the last entries added."""
 
     def add(self, entries: Entries) -> None:
-        strengths = entries.strength[:1] if entries.strength.strides == (0,) else entries.strength
-        codes = entries.code[:1] if entries.code.strides == (0,) else entries.code
-        least = int(strengths.min(initial=1 << 30))
+        least = int(entries.strength[0] if entries.strength.strides == (0,) else entries.strength.min())
         self.least = least if self.least is None else min(self.least, least)
-        sizes, _ = bytes_of(codes)
-        self.sizes.update(sizes[:1].tolist() if (sizes == sizes[:1]).all() else distinct_numbers(sizes).tolist())
+        self.sizes.update(_sizes(entries.code))
         key = (int(entries.site[0]), int(entries.thread[0]), len(entries.thread))
         before = self._last.get(key)
         if before is not None and entries.replaces(before):
@@ -214,17 +227,17 @@ class Shadow:
         """Number of writes."""
         self.used = np.zeros(0, bool)
         self.reads, self.writes = Log(), Log()
-        self._hows: dict[tuple[int, int, int], Array] = {}
-        """By instruction, strength and size: the numbers of its accesses by offset; `UNNUMBERED` if there was none yet."""
+        self._numbers: dict[tuple[int, int, int], int] = {}
+        """The number of the accesses of an instruction, by strength and size."""
         # the first number is that of pieces without an access, whose columns are zero
-        self._how = np.zeros((3, 1), np.int64)
+        self._numbered = np.zeros((3, 1), np.int64)
         for name in self.COLUMNS:
             setattr(self, name, np.zeros(0, np.int64))
 
     writer: Array
     written: Array
     write_how: Array
-    """The number of the other properties of the write: instruction, strength, code."""
+    """The other properties of the write: the number of instruction, strength and size, and the offset of the piece."""
     many_writers: Array
     """Whether the log has writes."""
     reader: Array
@@ -251,6 +264,9 @@ class Shadow:
 
     def use(self, pieces: Array) -> None:
         """Marks the pages of these pieces as used."""
+        if pieces.strides == (0,):
+            self.used[pieces[0] // self.PAGE] = True
+            return
         low, high = int(pieces.min()) // self.PAGE, int(pieces.max()) // self.PAGE
         if (high - low) * self.PAGE <= 4 * len(pieces):
             self.used[low : high + 1] = True
@@ -258,44 +274,41 @@ class Shadow:
             self.used[pieces // self.PAGE] = True
 
     def how(self, site: int, strength: int, code: Array) -> Array:
-        """The numbers of accesses of an instruction."""
-        codes = code[:1] if code.strides == (0,) else code
-        size, offset = bytes_of(codes)
-        if (codes == codes[:1]).all():
-            return repeated(int(self._numbers(site, strength, int(size[0]), offset[:1])[0]), len(code))
-        if (size == size[0]).all():
-            return self._numbers(site, strength, int(size[0]), offset)
-        found = np.zeros(len(code), np.int64)
-        for one in distinct_numbers(size).tolist():
-            rows = np.flatnonzero(size == one)
-            found[rows] = self._numbers(site, strength, one, offset[rows])
+        """Accesses of an instruction as one column, of which `_accesses` is the inverse."""
+        if code.strides == (0,) and len(code):
+            size, offset = bytes_of(int(code[0]))
+            return repeated(self._number(site, strength, size) << _BITS | offset, len(code))
+        size, offset = bytes_of(code)
+        sizes = _sizes(code)
+        if len(sizes) == 1:
+            offset |= self._number(site, strength, sizes[0]) << _BITS
+            return offset  # type: ignore[no-any-return]
+        number = np.zeros(len(code), np.int64)
+        for one in sizes:
+            number[size == one] = self._number(site, strength, one)
+        return number << _BITS | offset  # type: ignore[no-any-return]
+
+    def _number(self, site: int, strength: int, size: int) -> int:
+        key = (site, strength, size)
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = self._numbered.shape[1]
+            self._numbered = np.concatenate([self._numbered, np.array([key], np.int64).T], axis=1)
         return found
 
-    def _numbers(self, site: int, strength: int, size: int, offset: Array) -> Array:
-        """The numbers of accesses of an instruction with a given size."""
-        key, last = (site, strength, size), int(offset.max())
-        numbers = self._hows.get(key)
-        if numbers is None or len(numbers) <= last:
-            known = numbers if numbers is not None else np.zeros(0, np.int64)
-            numbers = self._hows[key] = np.concatenate([known, np.full(last + 1 - len(known), UNNUMBERED)])
-        found: Array = numbers[offset]
-        if found.min() == UNNUMBERED:
-            # `np.unique` would import masked arrays
-            new = np.array(sorted(set(offset[found == UNNUMBERED].tolist())))
-            numbers[new] = self._how.shape[1] + np.arange(len(new))
-            columns = np.stack([np.full(len(new), site), np.full(len(new), strength), code_of(size, new)])
-            self._how = np.concatenate([self._how, columns], axis=1)
-            found = numbers[offset]
-        return found
+    def _accesses(self, how: Array) -> tuple[Array, Array, Array]:
+        """Instructions, strengths and codes of accesses."""
+        site, strength, size = self._numbered[:, numbers_of(how)]
+        return site, strength, code_of(size, how & (1 << _BITS) - 1)
 
     def last_writes(self, pieces: Array) -> Entries:
         """For pieces that have been written, the last write."""
-        site, strength, code = self._how[:, self.write_how[pieces]]
+        site, strength, code = self._accesses(self.write_how[pieces])
         return Entries(pieces, self.writer[pieces] - 1, self.written[pieces], site, strength, code)
 
     def write_strength(self, pieces: Array) -> Array:
         """The strength of the last write of pieces."""
-        return self._how[1, self.write_how[pieces]]  # type: ignore[no-any-return]
+        return self._numbered[1, numbers_of(self.write_how[pieces])]  # type: ignore[no-any-return]
 
     def strengthen(self, pieces: Array, strength: int) -> None:
         """Makes the last writes of pieces count as strong."""
@@ -306,7 +319,7 @@ class Shadow:
 
     def only_reads(self, pieces: Array) -> Entries:
         """For pieces that one thread has read since the last write, its last read."""
-        site, strength, code = self._how[:, self.read_how[pieces]]
+        site, strength, code = self._accesses(self.read_how[pieces])
         return Entries(pieces, self.reader[pieces] - 1, self.read[pieces], site, strength, code)
 
     def read_by(self, pieces: Array) -> Array:
@@ -429,23 +442,11 @@ class Shadow:
             finer = zeros(self.length * parts, np.int64)
             used = np.repeat(self._pages(getattr(self, name))[self.used], parts, axis=1)
             if name in ("write_how", "read_how"):
-                used = used * parts + np.tile(np.arange(parts), self.PAGE)
+                used = used + np.tile(np.arange(parts) * grain, self.PAGE)
             finer.reshape(-1, self.PAGE * parts)[self.used] = used
             setattr(self, name, finer)
-        self._how = np.repeat(self._how, parts, axis=1)
-        self._how[2] += code_of(0, np.tile(np.arange(parts) * grain, self._how.shape[1] // parts))
-        self._hows = {key: self._split(numbers, parts, grain) for key, numbers in self._hows.items()}
         self.used = np.repeat(self.used, parts)
         self.reads.split(parts, grain)
         self.writes.split(parts, grain)
         self.length *= parts
         self.grain = grain
-
-    @staticmethod
-    def _split(numbers: Array, parts: int, grain: int) -> Array:
-        """The numbers by offset after each access has become `parts` of `grain` bytes."""
-        offsets = np.flatnonzero(numbers != UNNUMBERED)
-        finer = np.full(len(numbers) + (parts - 1) * grain, UNNUMBERED)
-        for part in range(parts):
-            finer[offsets + part * grain] = numbers[offsets] * parts + part
-        return finer

@@ -54,8 +54,9 @@ class TensorWaits:
             self.waits.setdefault((queue, warp), []).append(knowledge.stamp)
         knowledge.tick()
 
-    def check(self, place: Array, before: Entries, kind: Kind, how: str, what: str = "write") -> None:
-        """Checks accesses of threads to tensor memory against earlier accesses, all of them writes or reads (`what`)."""
+    def check(self, place: Array, before: Entries, kind: Kind, how: str, times: Array, what: str = "write") -> None:
+        """Checks accesses of threads to tensor memory against earlier accesses, all of them writes or reads (`what`), each for a number
+        of cells."""
         races, queue = self.races, STORES if what == "write" else LOADS
         if kind.group == queue:
             return
@@ -79,7 +80,7 @@ class TensorWaits:
             kinds = races.kind_at(int(before.site[i])), kind
             name, wait = WAITS[queue]
             why = f"its warp has not waited for the {name}: there is no {wait} between"
-            races.conflict(TENSOR, start, start + CELL, threads, kinds, (what, how), int(late.sum()), RULE, why)
+            races.conflict(TENSOR, start, start + CELL, threads, kinds, (what, how), int(times[rows[late]].sum()), RULE, why)
 
     def _done(self, queue: str, warp: int, stamp: int) -> int:
         """The stamp at which a warp waited for a load or store with this stamp."""

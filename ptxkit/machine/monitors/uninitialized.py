@@ -300,11 +300,15 @@ class Uninitialized(Monitor):
 
     def _accumulator(self, site: Site, lanes: Any, one: Footprint) -> None:
         """Reports an MMA that adds to an accumulator in tensor memory of which nothing has been written."""
-        if one.kind == "update" and isinstance(site.bound, Bound) and site.bound.has(".mma") and not self._cells.has_written(one.at):
-            cell = int(one.at[0]) // CELL
+        adds = one.kind == "update" and isinstance(site.bound, Bound) and site.bound.has(".mma")
+        for lane in distinct_numbers(one.lane).tolist() if adds else ():
+            at = one.at[one.lane == lane]
+            if self._cells.has_written(at):
+                continue
+            cell = int(at[0]) // CELL
             does = f"adds to an accumulator at lane {cell // COLUMNS % LANES}, column {cell % COLUMNS} of tensor memory"
-            witness = {"space": "tensor", "variable": "", "offset": int(one.at[0]), "bytes": CELL * len(one.at)}
-            self._report_unwritten(site, lanes, int(one.lane[0]), does, witness, 1)
+            witness = {"space": "tensor", "variable": "", "offset": int(at[0]), "bytes": CELL * len(at)}
+            self._report_unwritten(site, lanes, lane, does, witness, 1)
         if one.kind != "read":
             self._cells.mark(one.at, True)
 

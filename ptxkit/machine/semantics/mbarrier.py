@@ -87,8 +87,8 @@ def _wait(op: Operation) -> Semantics:
     space = op.space("m")
     of_state = op.operand("parity") is None
 
-    def complete(lanes: Any, given: Any) -> Any:
-        word = lanes.load(space, given.m, _WORD)
+    def complete(lanes: Any, given: Any, watched: bool = True) -> Any:
+        word = lanes.memory.load(lanes, space, given.m, _WORD, watched=watched)
         if not np.all(objects.is_one(word)):
             objects.check(lanes, word)
         phase = objects.parity(given.state) if of_state else np.asarray(given.parity & 1).astype(np.uint64)[()]
@@ -97,11 +97,15 @@ def _wait(op: Operation) -> Semantics:
     def barriers(lanes: Any, given: Any, missing: Any) -> None:
         some = lanes.subset(missing)
         m = given.m[missing] if getattr(given.m, "ndim", 0) else given.m
-        for _, at, _mine in some.memory.locate(some, space, m, 8, "read"):
+        for _, at, _mine in some.memory.locate(some, space, m, 8, "read", watched=False):
             some.agents.want(at)
 
+    def enter(lanes: Any, given: Any) -> None:
+        lanes.load(space, given.m, _WORD)
+
     def ready(lanes: Any, given: Any) -> Any:
-        found = np.broadcast_to(complete(lanes, given), lanes.count)
+        # of its accesses, monitors see the first and the last: those in between find nothing new
+        found = np.broadcast_to(complete(lanes, given, watched=False), lanes.count)
         if not found.all():
             barriers(lanes, given, ~found)
         return found
@@ -118,10 +122,9 @@ def _wait(op: Operation) -> Semantics:
 
     if op.has(".test_wait"):
         return Semantics(by_name(op, test), lanes=True)
-    enter = by_name(op, lambda lanes, given: None)
     look = by_name(op, ready)
     return Semantics(
-        by_name(op, complete), lanes=True, enter=enter, ready=lambda lanes, token, *values: look(lanes, *values), gives_up=True
+        by_name(op, complete), lanes=True, enter=by_name(op, enter), ready=lambda lanes, token, *values: look(lanes, *values), gives_up=True
     )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -97,7 +97,8 @@ def _dealloc(op: Operation) -> Semantics:
                 one.fault(
                     None, f"tcgen05.dealloc of {columns} columns at {address:#x}: no allocation has this start and size", _kind(memory)
                 )
-            _notify(lanes.subset(np.array([first])), "write", np.arange(LANES)[:, None], address + np.arange(columns))
+            cells = tensor_memory.offsets(int(lanes.cta[first]), np.arange(LANES)[:, None], address + np.arange(columns))
+            _notify(lanes, "write", cells, np.full(LANES, first))
             del memory.taken[address]
 
     return Semantics(run, lanes=True)
@@ -127,15 +128,12 @@ def _kind(memory: TensorMemory) -> str:
     return "tensor columns" if memory.has_allocated else "tensor memory"
 
 
-def _notify(lanes: Any, kind: str, rows: Array, columns: Array) -> None:
-    """Notifies monitors of the cells of tensor memory that lanes of a CTA access: some for each lane, or those of a single lane."""
-    if lanes.memory.watch is None:
-        return
-    at = tensor_memory.offsets(int(lanes.cta[0]), rows, columns)
-    each = np.arange(lanes.count) if at.shape[0] == lanes.count else np.zeros(at.shape[0], np.int64)
-    # notify of all cells at once, since that costs as much as a few
-    lanes = lanes.repeated(np.tile(each, at.shape[1]))
-    lanes.memory.watch(Access(kind, lanes, tensor_memory.SPACE, at.T.reshape(-1), tensor_memory.CELL))
+def _notify(lanes: Any, kind: str, at: Array, whose: Array) -> None:
+    """Notifies monitors of cells of tensor memory, a row of them for each of the lanes at some positions: of all at once, since that costs
+    as much as a few."""
+    if lanes.memory.watch is not None:
+        lanes = lanes.repeated(np.tile(whose, at.shape[1]))
+        lanes.memory.watch(Access(kind, lanes, tensor_memory.SPACE, at.T.reshape(-1), tensor_memory.CELL))
 
 
 def _cells(
@@ -144,7 +142,9 @@ def _cells(
     """For each warp, its row in `by_warp`, the cells of its CTA, and the lane and column of each register of each of its lanes."""
     memories = _memories(lanes)
     rows, columns = table
-    for number, (first, (address,)) in enumerate(_warps(lanes, taddr)):
+    found: list[tuple[TensorMemory, Array, Array]] = []
+    at, whose = [], []
+    for positions, (first, (address,)) in zip(lanes.by_warp(np.arange(lanes.count), -1), _warps(lanes, taddr), strict=True):
         memory = memories[lanes.cta[first]]
         lane, column = tensor_memory.split(address)
         one = lanes.subset(np.array([first]))
@@ -163,8 +163,12 @@ def _cells(
                 "tensor lanes",
             )
         _check(one, memory, lane, column, int(rows.max()) + 1, int(columns.max()) + (2 if packed else 1))
-        _notify(lanes.subset(lanes.warp == lanes.warp[first]), kind, rows + lane, columns + column)
-        yield number, memory.cells, rows + lane, columns + column
+        at.append(tensor_memory.offsets(int(lanes.cta[first]), rows + lane, columns + column))
+        whose.append(positions if (positions >= 0).all() else np.full(len(positions), first))
+        found.append((memory, rows + lane, columns + column))
+    _notify(lanes, kind, np.concatenate(at), np.concatenate(whose))
+    for number, (memory, of_lanes, of_columns) in enumerate(found):
+        yield number, memory.cells, of_lanes, of_columns
 
 
 def _load(op: Operation) -> Semantics:
@@ -241,12 +245,22 @@ def _start(op: Operation, lanes: Any, one: Callable[[Any, int], None], footprint
 
     def footprint() -> list[Footprint]:
         try:
-            return [attrs.evolve(two, lane=two.lane + position) for position in range(lanes.count) for two in footprints(position)]
+            return [two for operand in zip(*map(footprints, range(lanes.count)), strict=True) for two in _of_lanes(operand)]
         except ValueError:
             return []  # descriptors that say nothing sensible are a fault when it completes
 
     flight = Flight(lanes, land, footprints=footprint)
     lanes.agents.start(flight, QUEUE)
+
+
+def _of_lanes(each: Sequence[Footprint]) -> list[Footprint]:
+    """The same operand of each lane, as one footprint for each kind of access."""
+    found = []
+    for kind in dict.fromkeys([one.kind for one in each]):
+        chosen = {number: one for number, one in enumerate(each) if one.kind == kind}
+        at, size = [np.concatenate([getattr(one, name) for one in chosen.values()]) for name in ("at", "size")]
+        found.append(Footprint(kind, each[0].space, np.repeat(list(chosen), [len(one.at) for one in chosen.values()]), at, size))
+    return found
 
 
 def _footprint(kind: str, space: str, at: Array, size: int) -> Footprint:
@@ -314,10 +328,14 @@ def _pair(op: Operation, lane: Any) -> list[tuple[Any, int]]:
     return [(cta - rank + r, r) for r in (rank & ~1, rank | 1)]
 
 
-def _where(descriptor: Any, rank: int, lines: int, chunks: int, k_major: bool) -> Array:
+@lru_cache(maxsize=256)
+def _where(descriptor: int, rank: int, lines: int, chunks: int, k_major: bool) -> Array:
     """The addresses of the chunks of a tile. Raises ValueError for an invalid descriptor."""
     where = descriptors.addresses(descriptors.decode(np.array([descriptor], np.uint64), "tcgen05"), lines, chunks, k_major)
-    return where if rank < 0 else windows.cluster_address(where, rank)
+    found: Array = where if rank < 0 else windows.cluster_address(where, rank)
+    # a loop asks again and again
+    found.setflags(write=False)
+    return found
 
 
 def _tile(lane: Any, descriptor: Any, rank: int, lines: int, chunks: int, k_major: bool) -> Array:

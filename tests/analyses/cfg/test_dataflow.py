@@ -60,7 +60,10 @@ class TestFixpoint:
         assert updates == ["c", "b", "a", "c", "a"]
 
     def test_nothing_to_do(self) -> None:
-        fixpoint([], lambda node: True, lambda node: [node])
+        updates: list[str] = []
+        fixpoint([], lambda node: bool(updates.append(node)), lambda node: [node])
+
+        assert updates == []
 
 
 def test_the_union_of_sets() -> None:

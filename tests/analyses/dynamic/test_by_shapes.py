@@ -67,6 +67,16 @@ setp.ne.u32 %p1, %r1, 0; @!%p1 st.shared.u32 [%r3], %r1; bar.sync 0; ld.shared.u
     assert {one.doubt for one in done.found} == {WRITERS}
 
 
+@pytest.mark.parametrize("after", ["", "setp.lt.u32 %p2, %r7, 0; @%p2 bra READ;"], ids=["at the end", "in a loop"])
+def test_no_thread_writes_what_all_read_first(after: str) -> None:
+    body = f""".shared .align 4 .b8 s[8192]; shl.b32 %r3, %r1, 2; mov.u32 %r2, s; add.u32 %r3, %r2, %r3;
+READ: ld.shared.u32 %r7, [s+4]; bar.sync 0; st.shared.u32 [%r3], %r1; st.global.u32 [%rd3], %r7; {after}"""
+    done = exercised(f"{INDEX} {body}")
+
+    of_reads = [one for one in done.found if one.finding.diagnostic.name == "uninitialised-memory"]
+    assert [one.doubt == WRITERS for one in of_reads] == [bool(after)]
+
+
 def test_accesses_that_only_a_shuffle_orders() -> None:
     body = """.shared .align 4 .b8 s[128];
 mov.u32 %r1, %tid.x; mov.u32 %r2, s; shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3; st.shared.u32 [%r4], %r1;
@@ -128,6 +138,17 @@ def test_a_grid_may_have_no_cta_that_fills_more_stages_than_there_are(least: int
     done = exercised(STAGES.replace("LEAST", str(least)), "", ".reqntid 32", HEADER.replace("80", "90"))
 
     assert {(one.finding.diagnostic.rule, one.doubt == FAR_CTAS) for one in done.found} == {("M005", not shows)}
+
+
+@pytest.mark.parametrize(("filled_by", "shows"), [("%r4", False), ("%r9", True)])
+def test_a_grid_may_have_no_cta_but_the_one_that_fills_shared_memory(filled_by: str, shows: bool) -> None:
+    # the first element goes through shared memory: in the first CTA, or in none
+    element = f"{INDEX} mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.u32 %r4, %r2, %r3, %r1; add.u32 %r9, %r4, 1;"
+    fill = f"setp.ne.u32 %p1, {filled_by}, 0; @%p1 bra L; ld.global.u32 %r5, [%rd1]; st.shared.u32 [s], %r5; L: bar.sync 0;"
+    store = "ld.shared.u32 %r6, [s]; mul.wide.u32 %rd4, %r4, 4; add.s64 %rd5, %rd1, %rd4; st.global.u32 [%rd5+8192], %r6;"
+    done = exercised(f".shared .align 4 .b8 s[4]; {element} {fill} {store}", directives=".reqntid 32")
+
+    assert {one.doubt == FAR_CTAS for one in done.found if one.finding.diagnostic.rule == "R008"} == {not shows}
 
 
 @pytest.mark.parametrize(("length", "shows"), [(128, False), (64, True)])

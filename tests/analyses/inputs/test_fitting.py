@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from typing import Any
 
 import pytest
 
 import ptxkit
 from ptxkit.analyses.execution.contents import COUNT
 from ptxkit.analyses.execution.loading import loaded
-from ptxkit.analyses.execution.transfers import Transfers
+from ptxkit.analyses.execution.transfers import ENOUGH, Transfers
 from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.inputs import fitting
 from ptxkit.analyses.inputs.arguments import TENSOR, Sizes
-from ptxkit.analyses.inputs.example import Map, Maps, made_maps, memory_of
+from ptxkit.analyses.inputs.example import Example, Map, Maps, made_maps, memory_of
 from ptxkit.analyses.inputs.fitting import fits, is_guessed
 from ptxkit.analyses.inputs.launches import example
 from ptxkit.analyses.inputs.parameters import parameters
 from ptxkit.analyses.inputs.shapes import shapes
 from ptxkit.diagnostics import Severity
+from ptxkit.machine import Fault
 
 COPY = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
 EXPECT = "mbarrier.arrive.expect_tx.shared::cta.b64 _,"
@@ -56,6 +60,14 @@ APART = f"""
 {EXPECT} [%r3+8], 10240;
 {COPY} [%r2+8192], [%rd2, {{0, 0}}], [%r3+8];
 {COPY} [%r2+32768], [%rd1, {{0, 0}}], [%r3+8];
+"""
+USUAL = f"""
+{EXPECT} [%r3], 1024;
+{COPY} [%r2], [%rd1, {{0, 0}}], [%r3];
+{COPY} [%r2+8192], [%rd1, {{0, 0}}], [%r3];
+{EXPECT} [%r3+8], 1024;
+{COPY} [%r2+16384], [%rd2, {{0, 0}}], [%r3+8];
+{COPY} [%r2+32768], [%rd2, {{0, 0}}], [%r3+8];
 """
 TOGETHER = f"""
 {EXPECT} [%r3], 12288;
@@ -286,6 +298,37 @@ def test_a_run_ends_once_mbarriers_repeat_their_phases(rounds: int, sizes: list[
 def test_a_run_goes_on_to_the_first_phase_however_late() -> None:
     late = "mov.u32 %r8, 0; T: add.u32 %r8, %r8, 1; membar.cta; setp.lt.u32 %p3, %r8, 1050; @%p3 bra T;"
     assert bytes_of(kernel(late + APART)) == {("a", 0, 0): 2048, ("b", 0, 0): 8192}
+
+
+def test_a_run_ends_soon_after_each_tensor_has_arrived() -> None:
+    assert operations_of(["a"]) < 2 * ENOUGH < operations_of(["a", "b"])
+
+
+def operations_of(asked: list[str]) -> int:
+    """Operations of a launch that brings one tensor many times and then another."""
+    routine = kernel(ROUNDS.replace("ROUNDS", "400"))
+    one = example(routine, shapes(routine)[0])
+    code = loaded(routine.module)
+    made: list[tuple[int, int]] = []
+    arguments = [argument.make(code.machine, COUNT, n + 1, made) for n, (_, argument) in enumerate(one.arguments)]
+    starts = {name: start for (name, _), (start, _) in zip(one.arguments, made, strict=True)}
+    watch = Transfers(1 << 20, frozenset([starts[name] for name in asked]))
+    with contextlib.suppress(Fault):
+        code.machine.launch(code, one.kernel, *arguments, grid=one.grid, block=one.block, monitors=(watch,))
+    return watch.operations
+
+
+def test_a_launch_that_the_boxes_do_not_change_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    launches = []
+    run = fitting._run
+
+    def watched(routine: Routine, one: Example, *more: Any) -> Any:
+        launches.append(one)
+        return run(routine, one, *more)
+
+    monkeypatch.setattr(fitting, "_run", watched)
+    assert fits(kernel(USUAL)).is_sure
+    assert len(launches) == 1
 
 
 def test_phases_beyond_those_that_are_recorded_are_not_added_to_the_last_one() -> None:

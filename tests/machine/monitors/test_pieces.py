@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from itertools import groupby
+
 import numpy as np
 import pytest
 
-from ptxkit.machine.monitors.pieces import distinct, expanded, matching
+from ptxkit.machine.monitors.pieces import distinct, expanded, matching, runs
 
 
 @pytest.mark.parametrize("span", [40, 1 << 40])
@@ -41,3 +43,12 @@ def test_rows_that_differ(span: int) -> None:
 def test_no_rows_differ_in_nothing() -> None:
     first, which = distinct(np.zeros(0, np.int64), np.zeros(0, np.int64))
     assert len(first) == len(which) == 0
+
+
+@pytest.mark.parametrize("count", [0, 1, 50])
+def test_runs_of_equal_rows(count: int) -> None:
+    lot = np.random.default_rng(4)
+    columns = np.sort(lot.integers(0, 4, count)), lot.integers(0, 2, count)
+    first, length = runs(*columns)
+    expected = [(key, len(list(rows))) for key, rows in groupby(zip(*[column.tolist() for column in columns], strict=True))]
+    assert [((columns[0][n], columns[1][n]), many) for n, many in zip(first.tolist(), length.tolist(), strict=True)] == expected

@@ -67,6 +67,28 @@ st.shared.u32 [s], %r5;"""
     assert (line, line + 1) in found(None)
 
 
+@pytest.mark.parametrize(("space", "left_out"), [("global", False), ("shared", True)])
+def test_no_races_are_looked_for_in_a_space_that_is_left_out(space: str, left_out: bool) -> None:
+    machine, races = Machine(), Races(left_out=frozenset((".shared",)))
+    code = machine.load(KERNEL.format(body={"global": "st.global.u32 [%rd1], %r1;", "shared": "st.shared.u32 [s], %r1;"}[space]))
+    run = machine.launch(code, "k", OUT.copy(), 7, grid=1, block=64, monitors=(races,))
+    assert (not run.findings) == left_out
+
+
+def test_what_a_space_that_is_left_out_orders_counts_in_others() -> None:
+    body = """@!%p1 bra READ;
+st.global.u32 [%rd1], 1; st.release.cta.shared.u32 [s], 1; bra END;
+READ: @%p2 bra END;
+W: ld.acquire.cta.shared.u32 %r5, [s]; setp.ne.u32 %p3, %r5, 1; @%p3 bra W;
+ld.global.u32 %r6, [%rd1];
+END:"""
+    for acquire, is_ordered in (("acquire.cta", True), ("relaxed.cta", False)):
+        machine, races = Machine(), Races(left_out=frozenset((".shared",)))
+        code = machine.load(KERNEL.format(body=body.replace("acquire.cta", acquire)))
+        run = machine.launch(code, "k", OUT.copy(), 7, grid=1, block=64, monitors=(races,))
+        assert (not run.findings) == is_ordered
+
+
 ROWS = """shl.b32 %r4, %r1, 4; mov.u32 %r5, s; add.s32 %r5, %r5, %r4;
 {first}
 {between}

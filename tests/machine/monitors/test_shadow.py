@@ -33,3 +33,15 @@ def test_a_divided_write_is_one_of_its_parts() -> None:
     assert last.code.tolist() == [code_of(4, offset) for offset in range(4)]
     assert (last.thread.tolist(), last.strength.tolist()) == ([3] * 4, [STRONG] * 4)
     assert shadow.write_strength(np.arange(4)).tolist() == [WEAK] * 4
+
+
+def test_accesses_of_several_sizes_and_offsets() -> None:
+    shadow = Shadow(0, 4, 32)
+    shadow.reach(64)
+    piece = np.arange(4)
+    code = np.array([code_of(8, 0), code_of(8, 4), code_of(16, 12), code_of(4, 0)])
+    shadow.use(piece)
+    shadow.note_writes(piece, piece, 1, 5, WEAK, code)
+    last = shadow.last_writes(piece)
+    assert last.code.tolist() == code.tolist()
+    assert (last.site.tolist(), last.strength.tolist()) == ([5] * 4, [WEAK] * 4)
