@@ -176,7 +176,7 @@ class Runs:
         limit = self._operations if by_collectives else max(LEAST, min(self._operations, self._left))
         for looked_at in (lines, None) if not also else ():
             before = self._ran.get((*key, looked_at))
-            if before is not None and _answers(before, setting.asked, limit):
+            if before is not None and _is_enough_for(before, setting.asked, limit):
                 self._left -= before.limit if before.is_timed_out else 0
                 return before
         if ran is None:
@@ -206,7 +206,7 @@ class Runs:
         return ran
 
 
-def _answers(before: Ran, asked: tuple[Finding, ...], limit: int) -> bool:
+def _is_enough_for(before: Ran, asked: tuple[Finding, ...], limit: int) -> bool:
     """Whether an earlier run of the same launch answers for these findings what another with this limit would."""
     if before.has_shown_enough:
         return bool(asked) and are_in(asked, before.findings)

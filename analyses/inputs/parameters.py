@@ -522,8 +522,8 @@ def _descriptors(routine: Routine) -> dict[Leaf, int]:
 
 
 def _origins(routine: Routine, term: Term) -> Iterator[Leaf]:
-    """The parts of parameters that a number is computed from, on any path and in any iteration."""
-    known, numbered = values(routine), ssa(routine).values
+    """The parts of parameters that a descriptor is computed from, and what it starts from if a loop advances it."""
+    known = values(routine)
     seen: set[Term] = set()
     stack = [term]
     while stack:
@@ -533,7 +533,8 @@ def _origins(routine: Routine, term: Term) -> Iterator[Leaf]:
             if leaf is not None:
                 yield leaf
             elif one.operator in ("phi", "value") and isinstance(one.data[0], int):
-                stack += [known.of(number) for number in numbered[one.data[0]].operands if number >= 0]
+                induction = known.induction(one.data[0])
+                stack += [] if induction is None or one.width < 64 else [induction.start]
 
 
 def _instruction_descriptor(bound: Bound) -> int:
