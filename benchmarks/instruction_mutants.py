@@ -47,14 +47,14 @@ def statement(routine: Routine, i: int, opcode: str = "", **operands: str) -> st
 
 
 def constant(routine: Routine, i: int, name: str) -> int | None:
-    """The number that is written as an operand; None if there is no such operand, or if it is no number."""
+    """The number that is written as an operand; None if there is no such operand, or if it is not a number."""
     bound = bindings(routine)[i]
     operand = bound.operand(name) if isinstance(bound, Bound) else None
     value = constant_value(routine.instructions[i].operands[operand.path[0]]) if operand is not None else None
     return value if isinstance(value, int) else None
 
 
-def such(routine: Routine, opcodes: str) -> Iterator[int]:
+def reachable(routine: Routine, opcodes: str) -> Iterator[int]:
     """The reachable instructions whose opcode matches a regular expression."""
     flow = control_flow(routine)
     for i, instruction in enumerate(routine.instructions):
@@ -66,7 +66,7 @@ def without(opcodes: str, is_in_loop: bool | None = None) -> Callable[[Routine],
     """Deletes an instruction, one in a loop or one outside of all loops if that is said."""
 
     def sites(routine: Routine) -> Iterator[Site]:
-        for i in such(routine, opcodes):
+        for i in reachable(routine, opcodes):
             if is_in_loop is None or comes_to(routine, i, i) is is_in_loop:
                 yield i, ""
 
@@ -75,13 +75,13 @@ def without(opcodes: str, is_in_loop: bool | None = None) -> Callable[[Routine],
 
 def relaxed(routine: Routine) -> Iterator[Site]:
     """Takes the ordering from an access."""
-    for i in such(routine, r"(ld|st|atom|red)\b.*\.(release|acquire|acq_rel)\b"):
+    for i in reachable(routine, r"(ld|st|atom|red)\b.*\.(release|acquire|acq_rel)\b"):
         yield i, statement(routine, i, re.sub(r"\.(release|acquire|acq_rel)\b", ".relaxed", routine.instructions[i].opcode.text))
 
 
 def counts(routine: Routine) -> Iterator[Site]:
     """Lets a barrier expect another warp."""
-    for i in such(routine, r"bar(rier)?\.(cta\.)?(sync|arrive)"):
+    for i in reachable(routine, r"bar(rier)?\.(cta\.)?(sync|arrive)"):
         count = constant(routine, i, "b")
         if count is not None:
             yield i, statement(routine, i, b=str(count + WARP))
@@ -100,7 +100,7 @@ def masks(routine: Routine) -> Iterator[Site]:
 
 def clamps(routine: Routine) -> Iterator[Site]:
     """Lets lanes of a shuffle read from half a warp only."""
-    for i in such(routine, r"shfl\.sync\.(idx|down|bfly)"):
+    for i in reachable(routine, r"shfl\.sync\.(idx|down|bfly)"):
         if constant(routine, i, "c") == WARP - 1:
             yield i, statement(routine, i, c=str(WARP // 2 - 1))
 
@@ -136,7 +136,7 @@ def scales(routine: Routine) -> Iterator[Site]:
     """Takes elements of an array for twice as long."""
     numbering = ssa(routine)
     used = [number for one in accesses(routine) for number in numbering.uses[one.instruction]]
-    for i in such(routine, r"(mul\.wide|shl)\."):
+    for i in reachable(routine, r"(mul\.wide|shl)\."):
         by = constant(routine, i, "b")
         is_shift = routine.instructions[i].opcode.text.startswith("shl")
         if by in ((2, 3, 4) if is_shift else (4, 8, 16)) and numbering.computed_from(numbering.definitions[i]).intersection(used):
@@ -147,7 +147,7 @@ def initializations(routine: Routine) -> Iterator[Site]:
     """Lets a register have no value before a loop."""
     numbering = ssa(routine)
     carried = {number for value in numbering.values for number in value.operands}
-    for i in such(routine, r"mov\."):
+    for i in reachable(routine, r"mov\."):
         if constant(routine, i, "a") is not None and carried.intersection(numbering.definitions[i]):
             yield i, ""
 
@@ -156,14 +156,14 @@ def read_only(routine: Routine) -> Iterator[Site]:
     """Reads through the cache for what no thread writes where the kernel writes, too."""
     written = {one.address for one in accesses(routine) if one.writes and one.address is not None}
     loads = {one.instruction for one in accesses(routine) if one.address in written}
-    for i in such(routine, r"ld\.global\.(v[24]\.)?[bfsu]\d+$"):
+    for i in reachable(routine, r"ld\.global\.(v[24]\.)?[bfsu]\d+$"):
         if i in loads:
             yield i, statement(routine, i, routine.instructions[i].opcode.text.replace("ld.global", "ld.global.nc"))
 
 
 def misaligned(routine: Routine) -> Iterator[Site]:
     """Moves the access of a vector by an element."""
-    for i in such(routine, r"(ld|st)\..*\.v[24]\.\w?32$"):
+    for i in reachable(routine, r"(ld|st)\..*\.v[24]\.\w?32$"):
         texts = [one.text.strip() for one in routine.instructions[i].operands]
         place = next(place for place, text in enumerate(texts) if text.startswith("["))
         name, _, offset = texts[place].strip("[] ").partition("+")

@@ -32,7 +32,7 @@ from ptxkit.analyses.dynamic.findings import (
 from ptxkit.analyses.dynamic.once import Ran
 from ptxkit.analyses.dynamic.reads import Reads
 from ptxkit.analyses.execution.contents import COUNT, ZEROS
-from ptxkit.analyses.framework.bindings import has_matching
+from ptxkit.analyses.framework.bindings import bindings, has_matching
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.launches import Sizes
 from ptxkit.analyses.inputs.shapes import reached
@@ -109,8 +109,13 @@ def _sets_bits(routine: Routine, load: int, store: int) -> bool:
     numbering, block_of = ssa(routine), control_flow(routine).block_of
     read = numbering.definitions[load]
     users = [i for number in read for i in numbering.readers[number]]
-    masked = bool(users) and all(routine.instructions[i].opcode.text.startswith(("and.b", "bfi.b")) for i in users)
+    masked = bool(users) and all(_replaces_bits(bindings(routine)[i]) for i in users)
     return masked and block_of[load] == block_of[store] and not numbering.computed_from(read).isdisjoint(numbering.uses[store])
+
+
+def _replaces_bits(bound: object) -> bool:
+    """Whether an instruction computes its operand with some bits replaced."""
+    return isinstance(bound, Bound) and bound.operator in ("and", "bfi")
 
 
 def is_of_a_tagged_structure(case: Case, finding: Finding) -> bool:

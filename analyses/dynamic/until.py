@@ -19,9 +19,8 @@ ENOUGH = "shown"
 
 
 class Until(Monitor):
-    """Ends a launch (`ENOUGH`) once `is_enough` holds for the findings of all its monitors. It is to be the first of them, so that the
-    others have seen the whole event that found something.
-    """
+    """Ends a launch (`ENOUGH`) once `is_enough` holds for the findings of all its monitors. It must be the first of them, so that the
+    others have seen the whole event that found something."""
 
     def __init__(self, is_enough: Callable[[tuple[Finding, ...]], bool]) -> None:
         self.is_enough = is_enough

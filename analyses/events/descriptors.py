@@ -7,7 +7,7 @@ columns. A lane may also broadcast it to its warp.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.reachability import closure
@@ -204,23 +204,17 @@ def warp_value(routine: Routine, term: Term) -> Term:
     """A term with the broadcast values of its warp substituted, as if all lanes held them."""
     term = settler(routine).term(term)
     terms, sources, done = values(routine).terms, handed_out(routine), _warp_value(routine)
-    stack = [term]
-    while stack:
-        at = stack[-1]
-        if at in done:
-            stack.pop()
-            continue
+
+    def needed(at: Term) -> Sequence[Term]:
         source = _source(sources, at)
-        needed = [source] if source is not None else [] if at.is_leaf or at.operator == "join" else list(at.inner)
-        missing = [inner for inner in needed if inner not in done]
-        if missing:
-            stack += missing
-            continue
+        return (source,) if source is not None else () if at.operator == "join" else at.inner
+
+    for at in walk(term, done, needed):
+        source = _source(sources, at)
         if source is not None:
             done[at] = terms.extend(done[source], at.width, False)
         else:
-            done[at] = at if all(done[inner] is inner for inner in needed) else rebuilt(terms, at, done)
-        stack.pop()
+            done[at] = at if all(done[inner] is inner for inner in needed(at)) else rebuilt(terms, at, done)
     return done[term]
 
 

@@ -27,6 +27,8 @@ Environment = Mapping[int, Term]
 """The term of each `ssa` value, by number: phis, and unknown values that are fresh in every iteration of a loop."""
 
 NOTHING: frozenset[int] = frozenset()
+OF_VALUES = frozenset(("join", "phi", "value"))
+"""Terms that stand for a value of a register."""
 MOST_INPUTS = 5
 BROADCAST = "broadcast"
 """The table's word for an operation that gives all threads the value of one of them."""
@@ -111,27 +113,11 @@ class Evaluator:
         found = self._needs
         if term in found:
             return found[term]
-        stack = [term]
-        while stack:
-            at = stack[-1]
-            if at in found:
-                stack.pop()
+        for at in walk(term, found, lambda one: () if one.operator in OF_VALUES else one.inner):
+            if at.operator in OF_VALUES:
+                found[at] = frozenset((at.data[0],)) if at.operator != "value" or self._changes(at) else NOTHING  # type: ignore[arg-type]
                 continue
-            if at.operator == "join" or at.operator == "phi":
-                found[at] = frozenset((at.data[0],))  # type: ignore[arg-type]
-                stack.pop()
-                continue
-            if at.operator == "value":
-                found[at] = frozenset((at.data[0],)) if self._changes(at) else NOTHING  # type: ignore[arg-type]
-                stack.pop()
-                continue
-            within = at.inner
-            missing = [inner for inner in within if inner not in found]
-            if missing:
-                stack += missing
-                continue
-            stack.pop()
-            parts = [own for inner in within if (own := found[inner])]
+            parts = [own for inner in at.inner if (own := found[inner])]
             found[at] = NOTHING if not parts else parts[0] if len(parts) == 1 else frozenset().union(*parts)
         return found[term]
 

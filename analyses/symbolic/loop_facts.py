@@ -11,7 +11,7 @@ from itertools import islice
 from ptxkit.analyses.cfg.reachability import closure, nearest_first, unfold
 from ptxkit.analyses.numbers.known_bits import Known, bits, join, low_known, result, top, total
 from ptxkit.analyses.symbolic.evaluate import number_of
-from ptxkit.analyses.symbolic.terms import SUM, Term
+from ptxkit.analyses.symbolic.terms import SUM, Term, walk
 
 MOST_ROUNDS = 256
 """Loops whose counter takes more numbers than this are not followed step by step."""
@@ -55,23 +55,14 @@ def rough_leaves(term: Term) -> list[Term]:
 
 def known_in(term: Term, state: Mapping[Term, Known | None], found: dict[Term, Known | None]) -> Known | None:
     """The facts of a term, given those of loop-carried values; None if one that it needs is still at bottom."""
-    stack = [term]
-    while stack:
-        at = stack[-1]
-        if at in found:
-            stack.pop()
-            continue
-        if not at.in_loop or at.is_leaf:
-            found[at] = state.get(at, at.known)
-            stack.pop()
-            continue
-        missing = [inner for inner in at.inner if inner not in found]
-        if missing:
-            stack += missing
-            continue
-        stack.pop()
-        found[at] = _known_of(at, found)
+    for at in walk(term, found, _changing):
+        found[at] = _known_of(at, found) if _changing(at) else state.get(at, at.known)
     return found[term]
+
+
+def _changing(term: Term) -> Sequence[Term]:
+    """The operands of a term that changes in a loop."""
+    return term.inner if term.in_loop and not term.is_leaf else ()
 
 
 def _known_of(at: Term, found: Mapping[Term, Known | None]) -> Known | None:

@@ -9,6 +9,7 @@ differ by 16 is a subtraction.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from operator import attrgetter
 from typing import TypeAlias
 
 import attrs
@@ -129,9 +130,10 @@ def _factor(factor: int, width: int) -> str:
     return "" if value == 1 else "-" if value == -1 else f"{value}*"
 
 
-def walk(term: Term, known: Container[Term] = ()) -> list[Term]:
-    """A term and its subterms, each once, operands first; without those in `known` and those that occur only within them."""
-    if not term.inner:
+def walk(term: Term, known: Container[Term] = (), inner: Callable[[Term], Sequence[Term]] = attrgetter("inner")) -> list[Term]:
+    """A term and its subterms, each once, operands first; without those in `known` and those that occur only within them. `inner` gives
+    the terms that come before one, which are its operands unless something else is said."""
+    if not inner(term):
         return [] if term in known else [term]
     done: set[Term] = set()
     order: list[Term] = []
@@ -141,7 +143,7 @@ def walk(term: Term, known: Container[Term] = ()) -> list[Term]:
         if top_ in done or top_ in known:
             stack.pop()
             continue
-        missing = [inner for inner in top_.inner if inner not in done and inner not in known]
+        missing = [one for one in inner(top_) if one not in done and one not in known]
         if missing:
             stack += missing
             continue

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import permutations
 from typing import NamedTuple
 
-from ptxkit.analyses.symbolic.terms import SUM, Term
+from ptxkit.analyses.symbolic.terms import SUM, Term, walk
 from ptxkit.analyses.symbolic.values import Values
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.analyses.uniformity.template import RANK, Template
@@ -75,20 +75,9 @@ class Agreements:
 
     def of(self, term: Term) -> LevelBound:
         """The level of a term."""
-        found = self._found
-        stack = [term]
-        while stack:
-            at = stack[-1]
-            if at in found:
-                stack.pop()
-                continue
-            missing = [inner for inner in at.inner if inner not in found] if at.operator != "join" else None
-            if missing:
-                stack += missing
-                continue
-            stack.pop()
-            found[at] = self._make(at)
-        return found[term]
+        for at in walk(term, self._found, lambda one: () if one.operator == "join" else one.inner):
+            self._found[at] = self._make(at)
+        return self._found[term]
 
     def _make(self, at: Term) -> LevelBound:
         if at.is_leaf or at.operator == "join":

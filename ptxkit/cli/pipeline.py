@@ -38,6 +38,8 @@ def command(path: str, kernels: tuple[str, ...], format_: str) -> None:
     if format_ == "json":
         click.echo(json.dumps({"version": 1, "path": path, "functions": listings}, indent=1))
     elif format_ == "svg":
+        if not any(listing["iterations"] for listing in listings):
+            _input.fail(f"{path}: there is no pipelined loop to draw")
         click.echo(_svg(listings))
     elif not listings:
         click.echo("nothing asynchronous")

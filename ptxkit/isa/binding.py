@@ -18,6 +18,7 @@ from ptxkit.isa.forms import (
     Async,
     Atom,
     Barrier,
+    Call,
     Completes,
     Computes,
     Condition,
@@ -202,6 +203,14 @@ class Bound:
     def computes(self) -> tuple[Computes, ...]:
         """How its results are computed, where that is a formula."""
         return self._holding(self.form.computes)
+
+    @cached_property
+    def operator(self) -> str:
+        """The outermost operator of the formula of its first result; empty if there is none."""
+        value = self.computes[0].value if self.computes else None
+        if not isinstance(value, Call):
+            return ""
+        return (self.slot(value.operator) if value.operator.startswith(".") else value.operator).lstrip(".")
 
     def uniform(self, operand: str) -> str:
         """The group of threads for which results in an operand of this name are uniform; empty if that follows from the inputs."""

@@ -181,7 +181,7 @@ def _cut(body: Body) -> tuple[list[BasicBlock], int]:
         elif kind == "sync" or type(instructions[i].children[0]) is Guard:
             leaders.add(i)
     starts = sorted([start for start in leaders if start < count])
-    ranges = list(zip(starts, [*starts[1:], count], strict=True))
+    ranges = list(zip(starts, [*starts[1:], count], strict=False))  # no range of a function without instructions
     # the guard of an instruction with a block of its own becomes a branch around the block
     guarded = [
         number

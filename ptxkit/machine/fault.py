@@ -43,7 +43,7 @@ class Fault(Exception):
 
     @property
     def why(self) -> str:
-        """The case within the kind, such as `misaligned` for an address or `range` for an mbarrier; empty if there is only one."""
+        """The case within the kind, such as `misaligned` for an address or `count` for an mbarrier; empty if there is only one."""
         return self.stop.why if self.stop is not None else ""
 
     @property

@@ -297,26 +297,18 @@ def _kept(mine: Any, other: Any, value: Any, how: str) -> Any:
     return np.where(decides & (other == 0), 0, mine)
 
 
-def _computation(bound: Bound) -> tuple[str, tuple[str, ...]]:
-    """The outermost operator of what an instruction computes, and its operands; empty if it is no such expression."""
-    value = next((one.value for one in bound.computes), None)
-    if not isinstance(value, Call):
-        return "", ()
-    operator = (bound.slot(value.operator) if value.operator.startswith(".") else value.operator).lstrip(".")
-    return operator, tuple([name for name in value.arguments if isinstance(name, str)])
-
-
 @lru_cache(maxsize=4096)
 def may_decide(bound: Bound) -> bool:
     """Whether an operand may decide whether others matter, so that its values are needed."""
-    return _computation(bound)[0] in ("select", "and", "or") or _ACCUMULATORS.get(bound.form.mnemonic, ("", ""))[1] != ""
+    return bound.operator in ("select", "and", "or") or _ACCUMULATORS.get(bound.form.mnemonic, ("", ""))[1] != ""
 
 
 def _how(bound: Bound, keys: dict[str, tuple[int, ...]]) -> tuple[str, tuple[str, ...]]:
     """How undefined operands affect the result, from the computation in the instruction table."""
     if bound.packs:
         return "pack", ()
-    operator, names = _computation(bound)
+    operator, value = bound.operator, bound.computes[0].value if bound.computes else None
+    names = tuple([name for name in value.arguments if isinstance(name, str)]) if isinstance(value, Call) else ()
     if operator in ("select", "pack", "unpack"):
         return operator, names
     if operator in ("and", "or") and len(names) == 2:

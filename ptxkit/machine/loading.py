@@ -435,7 +435,7 @@ class Program:
         if body.takes_stack:
             return True
         for block in body.blocks:
-            if block.kind == "call":
+            if block.kind == "call" and isinstance(body.sites[block.last].bound, Bound):
                 symbol = body.scope_at(block.last).lookup(call_parts(body.instructions[block.last]).target.text)
                 if symbol is None or symbol.kind is not Kind.FUNCTION:
                     return True

@@ -34,6 +34,13 @@ class TestPipeline:
         assert [copy["stages"] for copy in found["copies"]] == [1, 1, 3]
         assert [step["what"] for step in found["iterations"][0]["steps"]] == ["wait", "barrier", "start", "commit", "read"]
 
+    def test_no_svg_without_a_pipelined_loop(self, tmp_path: Path) -> None:
+        (tmp_path / "k.ptx").write_text(".version 8.5\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n")
+        result = CliRunner().invoke(command, ["--format", "svg", str(tmp_path / "k.ptx")])
+
+        assert result.exit_code == 2
+        assert result.output.endswith("k.ptx: there is no pipelined loop to draw\n")
+
     def test_svg_is_well_formed(self, ring: str) -> None:
         output = CliRunner().invoke(command, ["--format", "svg", ring]).output
 

@@ -30,6 +30,17 @@ def test_an_asynchronous_store_that_signals_global_memory_is_a_fault() -> None:
         machine.launch(machine.load(SIGNALS_GLOBAL_MEMORY), "k", np.zeros(8, np.uint64), grid=1, block=32)
 
 
+@pytest.mark.parametrize("body", ["", ".reg .b32 %r;"], ids=["nothing", "a declaration"])
+def test_a_kernel_without_instructions_ends(body: str) -> None:
+    machine = Machine("sm_90a")
+    machine.launch(machine.load(f".version 8.7\n.target sm_90a\n.address_size 64\n.visible .entry k() {{ {body} }}"), "k", grid=1, block=32)
+
+
+def test_a_call_of_nothing_is_a_fault() -> None:
+    with pytest.raises(Fault):
+        launch("call;")
+
+
 def launch(body: str, *arguments: Any, target: str = "sm_100a", **shape: Any) -> None:
     """Executes some instructions: `%a` is a shared address, `%b` what is passed, `%t` the number of the thread."""
     text = (

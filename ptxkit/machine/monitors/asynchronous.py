@@ -598,7 +598,7 @@ class InFlight:
 
 
 def _is_marked(column: Array, words: Array) -> bool:
-    """Whether any of these words is marked. Words beyond the column are not."""
+    """Whether any of these words is marked. Words beyond the column are not, nor is its last one, which follows the memory."""
     return bool(column.take(words, mode="clip").any())
 
 
