@@ -490,14 +490,14 @@ def _nothing_written(shadow: Array | None, size: int) -> Array:
 
 
 def _name_of(body: Body, number: int) -> str:
-    """The name of a register in a function."""
+    """The name of a register in a function, as messages quote it."""
     names: dict[int, str] | None = body.known.get(_name_of)
     if names is None:
         names = body.known[_name_of] = {}
         for site in body.sites:
             for name in site.instruction.find(Name):
                 for named in body.registers_of(site.scope, name):
-                    names.setdefault(named, str(name.text))
+                    names.setdefault(named, f"`{name.text}`")
     return names.get(number, "a register")
 
 

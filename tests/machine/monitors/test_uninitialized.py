@@ -18,18 +18,18 @@ FUNCTION = ".func (.reg .b32 rv) f(.reg .b32 a) {{ .reg .pred p; setp.gt.u32 p, 
 
 BAD = {
     "a register stored": (
-        "add.u32 %r5, %r6, 1; " + STORE, "R001", "thread (0,0,0) of CTA (0,0,0) stores %r6 to global memory, but nothing has written it",
+        "add.u32 %r5, %r6, 1; " + STORE, "R001", "thread (0,0,0) of CTA (0,0,0) stores `%r6` to global memory, but nothing has written it",
     ),
-    "a register as an address": ("ld.global.u32 %r5, [%rd4]; ", "R001", "uses %rd4 as an address, but nothing has written it"),
-    "a predicate": ("@%p3 bra E; " + "st.global.u32 [%rd2], %r1; E: ", "R001", "branches on %p3, but nothing has written it"),
-    "a guard": ("@%p3 st.global.u32 [%rd2], %r1; ", "R001", "uses %p3 as a guard, but nothing has written it"),
+    "a register as an address": ("ld.global.u32 %r5, [%rd4]; ", "R001", "uses `%rd4` as an address, but nothing has written it"),
+    "a predicate": ("@%p3 bra E; " + "st.global.u32 [%rd2], %r1; E: ", "R001", "branches on `%p3`, but nothing has written it"),
+    "a guard": ("@%p3 st.global.u32 [%rd2], %r1; ", "R001", "uses `%p3` as a guard, but nothing has written it"),
     "a register that only some write": (
-        "@%p1 mov.u32 %r5, 1; " + STORE, "R001", "thread (16,0,0) of CTA (0,0,0) stores %r5 to global memory",
+        "@%p1 mov.u32 %r5, 1; " + STORE, "R001", "thread (16,0,0) of CTA (0,0,0) stores `%r5` to global memory",
     ),
     "a register that a guard leaves, the same in all lanes": (
-        "mov.u32 %r5, 1; @%p3 mov.u32 %r5, 2; " + STORE, "R001", "stores %p3 to global memory, but nothing has written it",
+        "mov.u32 %r5, 1; @%p3 mov.u32 %r5, 2; " + STORE, "R001", "stores `%p3` to global memory, but nothing has written it",
     ),
-    "a register that a guard writes, the same in all lanes": ("@!%p3 mov.u32 %r5, 2; " + STORE, "R001", "stores %p3 to global memory"),
+    "a register that a guard writes, the same in all lanes": ("@!%p3 mov.u32 %r5, 2; " + STORE, "R001", "stores `%p3` to global memory"),
     "shared memory": ("ld.shared.u32 %r5, [%r4]; " + STORE, "R008", "stores s[0..3] to global memory, but no thread has written it"),
     "shared memory that only some write": (
         "@%p1 st.shared.u32 [%r4], %r1; ld.shared.u32 %r5, [%r4]; " + STORE,
@@ -40,7 +40,7 @@ BAD = {
         "ld.shared.u32 %r6, [%r4+512]; st.shared.u32 [%r4], %r6; ld.shared.u32 %r5, [%r4]; " + STORE, "R008", "stores s[512..515] to",
     ),
     "through a shuffle": (
-        "@%p1 mov.u32 %r6, 1; shfl.sync.bfly.b32 %r5, %r6, 16, 31, -1; @%p1 st.global.u32 [%rd2], %r5; ", "R001", "stores %r6 to",
+        "@%p1 mov.u32 %r6, 1; shfl.sync.bfly.b32 %r5, %r6, 16, 31, -1; @%p1 st.global.u32 [%rd2], %r5; ", "R001", "stores `%r6` to",
     ),
     "the second element of a vector": (
         "st.shared.u32 [%r4], %r1; mov.u32 %r7, s; ld.shared.v2.u32 {%r6, %r5}, [%r7+248]; add.u32 %r5, %r5, %r6; "
@@ -56,8 +56,8 @@ BAD = {
         "@!%p1 bra E; shfl.sync.idx.b32 %r5, %r1, 20, 31, 0xffff; " + STORE + " E: ", "C006",
         "took from lane 20 to global memory, but that lane is inactive",
     ),
-    "both parts of a word": ("cvt.rn.f16x2.f32 %r5, %r6, %r7; " + STORE, "R001", "stores %r7 to"),
-    "a result of a function": ("call (%r5), f, (%r1); " + STORE, "R001", "stores rv to global memory, but nothing has written it"),
+    "both parts of a word": ("cvt.rn.f16x2.f32 %r5, %r6, %r7; " + STORE, "R001", "stores `%r7` to"),
+    "a result of a function": ("call (%r5), f, (%r1); " + STORE, "R001", "stores `rv` to global memory, but nothing has written it"),
 }  # fmt: skip
 
 GOOD = {
