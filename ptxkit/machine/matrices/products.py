@@ -12,9 +12,6 @@ Shapes: a (groups, M, K), b (groups, K, N), c and the result (groups, M, N); b m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import cache, cached_property
 from typing import Any
 
@@ -22,6 +19,7 @@ import attrs
 import numpy as np
 
 from ptxkit.frozen import frozen
+from ptxkit.machine.matrices.accuracy import is_rough
 from ptxkit.machine.matrices.elements import NO_BIT, NO_EXPONENT, Format
 from ptxkit.machine.values import double
 
@@ -37,8 +35,6 @@ LEAST = -900
 """The least exponent to which sums are aligned, far below that of any product; scaling by it stays in the range of float64."""
 
 CANONICAL_NAN = {16: 0x7FFF, 32: 0x7FFFFFFF}
-
-_ROUGH: ContextVar[bool] = ContextVar("rough", default=False)
 
 
 @frozen
@@ -108,7 +104,7 @@ class Factor:
 
 def float_product(a: Factor, b: Factor, c: Array, how: Adder, bits: int) -> Array:
     """a·b + c as `float16` or `float32` (`bits` 16 or 32); c is either of them."""
-    if _ROUGH.get():
+    if is_rough():
         return _rough_product(a, b, c, bits)
     if how.by:
         return _pairs(a, b, c, how, bits) if how.by == "pairs" else _one_by_one(a, b, c, bits)
@@ -126,27 +122,9 @@ def float_product(a: Factor, b: Factor, c: Array, how: Adder, bits: int) -> Arra
     return result
 
 
-@contextmanager
-def rough_products() -> Iterator[None]:
-    """Within this context, the last bits of products may differ from those of a tensor core, for callers that do not depend on them.
-
-    Equal factors still have equal products.
-    """
-    token = _ROUGH.set(True)
-    try:
-        yield
-    finally:
-        _ROUGH.reset(token)
-
-
 def _rough_product(a: Factor, b: Factor, c: Array, bits: int) -> Array:
     """a·b + c, rounded once."""
     return rough_product_of(a.values, b.values, c, bits)
-
-
-def is_rough() -> bool:
-    """Whether `rough_products` is active."""
-    return _ROUGH.get()
 
 
 def rough_product_of(a: Array, b: Array, c: Array, bits: int) -> Array:

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from ptxkit.machine.matrices import sparsity
+from ptxkit.machine.matrices.accuracy import is_rough
 from ptxkit.machine.matrices.elements import format_of, scale_format
-from ptxkit.machine.matrices.products import LEAST, Adder, Factor, aligned_sum, exponents_of, is_rough, rough_product_of, rounded
+from ptxkit.machine.matrices.products import LEAST, Adder, Factor, aligned_sum, exponents_of, rough_product_of, rounded
 from ptxkit.machine.operation import Operation
 
 Array = np.ndarray[Any, Any]
