@@ -94,7 +94,7 @@ def number_of(width: Width, slots: Mapping[str, str]) -> int:
     return int(found[1]) * width.times // width.over if found else 0
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Bound:
     """An instruction with its form. `slots` has the modifier of every filled slot (a literal fills the slot of its name)."""
 

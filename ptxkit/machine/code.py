@@ -388,9 +388,9 @@ class Body:
         return tuple(range(first, first + symbol.vector))
 
     def named(self, scope: Scope, name: str) -> tuple[int, ...]:
-        """The registers with this name: empty if it is not a register, several if it is declared as a vector."""
+        """The registers of the function with this name: empty if there is none, several if it is declared as a vector."""
         symbol = scope.lookup(name)
-        if symbol is None or symbol.kind is not Kind.REGISTER:
+        if symbol is None or symbol.kind is not Kind.REGISTER or symbol.path[0] != self.path[0]:
             return ()
         first = self._firsts.get(id(symbol))
         if first is not None:
