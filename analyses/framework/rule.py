@@ -81,12 +81,11 @@ class Facts:
             severity = Severity.WARNING if problem.doubtful and rule.severity is Severity.ERROR else rule.severity
             yield self.report(rule, problem.path, problem.message, *problem.notes, related=problem.related, severity=severity)
 
-    @property
-    def functions(self) -> Iterator[tuple[Path, Function]]:
+    @functools.cached_property
+    def functions(self) -> tuple[tuple[Path, Function], ...]:
         """The functions with a body, and their paths."""
-        for i, child in enumerate(self.module.children):
-            if isinstance(child, Function) and child.body is not None:
-                yield (i,), child
+        children = enumerate(self.module.children)
+        return tuple([((i,), child) for i, child in children if isinstance(child, Function) and child.body is not None])
 
     @functools.cached_property
     def routines(self) -> tuple[Routine, ...]:
@@ -209,6 +208,18 @@ def _folders() -> dict[str, tuple[str, ...]]:
     package = importlib.import_module("ptxkit.analyses.rules")
     names = [f"{package.__name__}.{info.name}" for info in pkgutil.iter_modules(package.__path__) if info.ispkg]
     return {name: getattr(importlib.import_module(name), "WORDS", ()) for name in names}
+
+
+def concerned(rules: Iterable[Rule], text: str) -> tuple[Rule, ...]:
+    """Those of the rules that may report something in functions whose opcodes, declarations and names are in the text."""
+    silent = _outside(_folders_for(text))
+    return tuple([rule for rule in rules if rule.id not in silent])
+
+
+@functools.lru_cache(maxsize=256)
+def _outside(folders: frozenset[str]) -> frozenset[str]:
+    """The ids of the rules that are in none of these folders."""
+    return frozenset([heading.id for folder in _folders() if folder not in folders for heading in _headings_in(folder)])
 
 
 def _folders_for(text: str) -> frozenset[str]:
