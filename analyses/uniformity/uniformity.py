@@ -60,7 +60,7 @@ class Uniformity:
 
     def level(self, number: int) -> Level:
         """The level of a value where it is defined: it concerns threads that define it in the same iteration of all enclosing loops."""
-        return self.solved.levels[number]
+        return self.solved.level(number)
 
     def used(self, number: int, block: int) -> Level:
         """The level of a value where a block reads it: threads that left a loop in different iterations may hold different values."""
@@ -104,7 +104,8 @@ class Uniformity:
     def levels(self) -> tuple[tuple[Level, ...], tuple[Level, ...], tuple[Level, ...]]:
         """All levels at once: of values, of the branch at the end of each block, and of each block."""
         entry = self.context.entry
-        return tuple(self.solved.levels), tuple(self.solved.branches), tuple([min(level, entry) for level in self._staying])
+        levels = tuple(map(self.solved.level, range(len(ssa(self.routine).values))))
+        return levels, tuple(self.solved.branches), tuple([min(level, entry) for level in self._staying])
 
     def point(self, i: int, exits_count: bool = False) -> Verdict:
         """Whether all threads of a group execute instruction `i` if any does, its guard included.
