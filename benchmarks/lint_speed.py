@@ -1,12 +1,12 @@
 """`ptxkit lint` beside `ptxas -O3`, file by file and in turn.
 
-    python benchmarks/lint_speed.py [FOLDER] [--least BYTES] [--every N] [--budget SECONDS] [--record FILE] [--slowest N] [--no-run]
+    python benchmarks/lint_speed.py [FOLDER] [--least BYTES] [--every N] [--no-run] [--budget SECONDS] [--record FILE] [--slowest N]
     python benchmarks/lint_speed.py [FOLDER] [--least BYTES] [--every N] --families C,B A,W,T,P,F M,G,S
 
 Timed is time of the processor: of parsing a file and applying the default rules, in a process forked for it that has everything imported,
-and of ptxas for the first target of the file. Files that this ptxas refuses are left out. `--record` keeps a line of JSON a file and goes
-on where the last run was stopped; `--budget` stops after that many seconds; with `--no-run` nothing is executed. With `--families`, the time of the rules of these families,
-with all analyses that they need, over that of parsing.
+and of ptxas for the first target of the file. Files that this ptxas refuses are left out. With `--no-run` nothing is executed. `--record`
+keeps a line of JSON a file and goes on where the last run was stopped; `--budget` stops after that many seconds. With `--families`, the
+time of the rules of these families, with all analyses that they need, over that of parsing.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 import attrs
 
 from ptxkit.analyses.framework.routine import Routine, routines
-from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.framework.rule import Facts, Rule, folders_for
 from ptxkit.frozen import frozen
 from ptxkit.memo import expression
 from ptxkit.names import Kind, Laid, Names, Symbol
@@ -27,8 +27,8 @@ class Part:
     """Indices of the functions among the children of the module, ascending."""
     others: tuple[int, ...] = attrs.field(eq=False, repr=False)
     """Indices of the children that are neither functions with a body nor debugging information."""
-    words: str = attrs.field(eq=False, repr=False)
-    """A text with all opcodes, declarations and names in the functions, and those of the module that they may use."""
+    concerns: frozenset[str] = attrs.field(eq=False, repr=False)
+    """The folders of rules that may report something in it."""
 
 
 def parts_of(facts: Facts) -> tuple[Part, ...]:
@@ -45,8 +45,8 @@ def parts_of(facts: Facts) -> tuple[Part, ...]:
         # with duplicate names, it is ambiguous which function is called
         together, alone = sorted([*together, *alone]), []
     found = [(i,) for i in alone] + ([tuple(together)] if together else [])
-    common = [facts.module.children[i].text for i in others]
-    return tuple([Part(one, tuple(others), "\n".join([*common, *[words[i] for i in one]])) for one in sorted(found)])
+    common = folders_for("\n".join([facts.module.children[i].text for i in others]))
+    return tuple([Part(one, tuple(others), common.union(*[folders_for(words[i]) for i in one])) for one in sorted(found)])
 
 
 def _words(facts: Facts) -> dict[int, str]:
