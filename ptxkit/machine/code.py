@@ -201,9 +201,7 @@ class Body:
             if id(laid.scope) not in self._scopes:
                 self._scopes[id(laid.scope)] = laid.scope
                 self._number(laid.scope)
-            # a block that contains many others is taken in many parts
-            own = laid.instructions
-            return [laid, enumerate(laid.others), 0, [j - k for k, (j, _) in enumerate(laid.others)], own]
+            return [laid, enumerate(laid.others), 0, [j - k for k, (j, _) in enumerate(laid.others)], laid.instructions]
 
         def take(level: list[Any], end: int) -> None:
             """Adds the instructions of a block up to one of them to the function."""
@@ -303,7 +301,7 @@ class Body:
     def _number(self, scope: Scope) -> None:
         """Numbers the registers that a scope declares."""
         self._of_node[id(scope)] = {}
-        most = MANY_NUMBERS + 4 * sum([len(laid.instructions) for laid in self.names.in_scope[scope]])
+        most = MANY_NUMBERS + 4 * sum([len(laid.code.patterns) for laid in self.names.in_scope[scope]])
         for stem, (symbol, *others) in scope.ranges.items():
             self.variables += [one for one in (symbol, *others) if one.kind is not Kind.REGISTER]
             count = symbol.count
@@ -390,9 +388,9 @@ class Body:
         return tuple(range(first, first + symbol.vector))
 
     def named(self, scope: Scope, name: str) -> tuple[int, ...]:
-        """The registers with this name: empty if it is not a register, several if it is declared as a vector."""
+        """The registers of the function with this name: empty if there is none, several if it is declared as a vector."""
         symbol = scope.lookup(name)
-        if symbol is None or symbol.kind is not Kind.REGISTER:
+        if symbol is None or symbol.kind is not Kind.REGISTER or symbol.path[0] != self.path[0]:
             return ()
         first = self._firsts.get(id(symbol))
         if first is not None:
