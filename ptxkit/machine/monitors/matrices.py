@@ -12,6 +12,7 @@ Covers W001 to W005 and T003, tensor memory that is not deallocated (T001) or th
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -93,6 +94,8 @@ class Matrices(Monitor):
     def __init__(self) -> None:
         self.findings: list[Finding] = []
         self.operations = 0
+        self.left_out: list[str] = []
+        """The first copy of a register in flight: the copy counts as in flight, too, and not as an early read."""
         self._found: dict[tuple[str, int], int] = {}
 
     def begin(self, launch: Launch) -> None:
@@ -154,6 +157,9 @@ class Matrices(Monitor):
         if is_copy(site.bound):
             source = of.rows(reads)
             if len(source) and len(into):
+                if not self.left_out and any(self._in_flight(of, source, lanes, "read")):
+                    line = self.launch.span(site).line
+                    self.left_out.append(f"line {line} copies a register in flight, as compilers do; by the ISA, the wait must come first")
                 for column in (of.holder, of.written, of.shape, of.fragment):
                     column[np.ix_(into, places)] = column[np.ix_(source, places)]
             elif len(into):
@@ -283,22 +289,25 @@ class Matrices(Monitor):
 
     def _used(self, of: _Registers, rows: Array, lanes: Any, how: str, results: bool = True, sources: bool = True) -> None:
         """Reports registers that an operation in flight uses. `results` and `sources` select which of its registers count."""
-        if not len(rows):
-            return
+        for flight, wrong, is_source in self._in_flight(of, rows, lanes, how, results, sources):
+            row, lane = (int(x[0]) for x in np.nonzero(wrong))
+            self._early(flight, lanes.site, lanes, lane, int(rows[row]), how, int(wrong.any(axis=0).sum()), bool(is_source[row]))
+
+    def _in_flight(
+        self, of: _Registers, rows: Array, lanes: Any, how: str, results: bool = True, sources: bool = True
+    ) -> Iterator[tuple[_Operation, Array, Array]]:
+        """The operations in flight that use registers which an instruction accesses. Each with the registers, by row and lane, that it may
+        not access yet, and the rows that are sources of the operation."""
         held = of.holder[np.ix_(rows, lanes.place)]
-        if not held.any():
-            return
-        site = lanes.site
-        for number in distinct_numbers(held[held > 0]).tolist():
+        for number in distinct_numbers(held[held > 0]).tolist() if held.any() else ():
             flight = self.flights.get(number)
             if flight is None:
                 continue
             kept = of.of(flight.site.body.holds(flight.site)[1]) if flight.queue == WGMMA else np.zeros(0, np.int64)
-            is_source = are_among(rows, kept)[:, None]
-            wrong = (held == number) & ((is_source & (how == "write") & sources) | (~is_source & results))
+            is_source = are_among(rows, kept)
+            wrong = (held == number) & np.where(is_source, how == "write" and sources, results)[:, None]
             if wrong.any():
-                row, lane = (int(x[0]) for x in np.nonzero(wrong))
-                self._early(flight, site, lanes, lane, int(rows[row]), how, int(wrong.any(axis=0).sum()), bool(is_source[row, 0]))
+                yield flight, wrong, is_source
 
     def _early(self, flight: _Operation, site: Site, lanes: Any, lane: int, row: int, how: str, count: int, is_source: bool) -> None:
         place = int(lanes.place[lane])
