@@ -467,8 +467,9 @@ class _Explorer:
                 trail = Trail(i, "committed here" if queue.open else "", trail, trail.length + 1)
                 queue = queue.committed(trail)
             elif effect.action is Action.WAIT:
-                left = f"this leaves up to {effect.leave} of {len(queue.groups)} groups in flight"
-                what = left if effect.leave else "this waits for all groups"
+                count = len(queue.groups)
+                left = f"up to {effect.leave} of {count} groups" if effect.leave < count else "every group"
+                what = f"this leaves {left} in flight" if effect.leave else "this waits for all groups"
                 if effect.reading:
                     what += ", until they have read their sources"
                 trail = Trail(i, what, trail, trail.length + 1)
