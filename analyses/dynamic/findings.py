@@ -32,8 +32,6 @@ AT_ENDS = *TOGETHER, "R", "mbarrier-arrive-count"
 OUT_OF_BOUNDS = OUTSIDE[1]
 UNINITIALISED = "uninitialised-memory"
 MISALIGNED = "misaligned-access"
-OF_BYTES = frozenset((OUT_OF_BOUNDS, UNINITIALISED, MISALIGNED))
-"""Names of findings about the bytes at an address."""
 SHUFFLE = "shfl-from-inactive-lane"
 OF_VALUES = frozenset((UNINITIALISED, SHUFFLE))
 """Names of findings about undefined values that are used."""

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import attrs
 
 from ptxkit.checking import Binder
+from ptxkit.frozen import frozen
 from ptxkit.memo import collector_paused, per_object
 from ptxkit.names import Names, resolve
 from ptxkit.syntax import Block, Function, Instruction, Label, Module, Node, Path, Prototype, Targets
@@ -21,7 +22,7 @@ from ptxkit.syntax import Block, Function, Instruction, Label, Module, Node, Pat
 R = TypeVar("R")
 
 
-@attrs.frozen(eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Routine:
     """A function with a body, in its module. Instructions are numbered in document order, including those of inner scopes."""
 

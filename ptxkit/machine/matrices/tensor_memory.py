@@ -9,10 +9,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
-Index = NDArray[np.intp]
+Array = np.ndarray[Any, Any]
+Index = np.ndarray[Any, np.dtype[np.intp]]
 
 LANES, COLUMNS = 128, 512
 

@@ -369,27 +369,31 @@ class InFlight:
 
     def check(self, space: str, at: Array, size: Array, how: str, kind: Kind, thread: Array) -> None:
         """Checks accesses of threads against operations in flight, and writes also against reads of completed operations."""
-        in_flight, completed = self.marks.get(space) if self.flying else None, self.done_marks.get(space) if how != "read" else None
-        if in_flight is None and completed is None:
+        near = self._near(space, at, size, how, kind) if self.flying else []
+        completed = self.done_marks.get(space) if how != "read" else None
+        if not near and completed is None:
             return
         words, _ = expanded(at, size, self.races.comparison.buffer(space).origin, WORD)
-        if in_flight is not None and _is_marked(in_flight, words):
-            start, end = _extent(at, size)
-            for one in self.flying:
-                if one.footprint.space != space or end <= one.start or one.end <= start:
-                    continue
-                if not (how == "read" == one.footprint.kind) and not self._commute(one.kind, kind, how):
-                    left = np.flatnonzero(one.left)
-                    if space == TENSOR and kind.group == one.kind.group:
-                        # MMAs and copies of one thread are ordered (9.1: 9.7.16.11)
-                        left = left[~are_among(one.place[left] + self.races.knowledge.first, thread)]
-                    if not len(left):
-                        continue
-                    now, row = overlaps(at, size, one.footprint.at[left], one.footprint.size[left])
-                    if len(now):
-                        self._report(one, left[row], now, at, size, how, kind, thread)
+        for one in near if near and _is_marked(self.marks[space], words) else ():
+            left = np.flatnonzero(one.left)
+            if space == TENSOR and kind.group == one.kind.group:
+                # MMAs and copies of one thread are ordered (9.1: 9.7.16.11)
+                left = left[~are_among(one.place[left] + self.races.knowledge.first, thread)]
+            if not len(left):
+                continue
+            now, row = overlaps(at, size, one.footprint.at[left], one.footprint.size[left])
+            if len(now):
+                self._report(one, left[row], now, at, size, how, kind, thread)
         if completed is not None and _is_marked(completed, words):
             self._against_done(space, at, size, how, kind, thread)
+
+    def _near(self, space: str, at: Array, size: Array, how: str, kind: Kind) -> list[Flying]:
+        """The operations in flight that may conflict with an access, as it lies between the first and the last of their bytes."""
+        others = [one for one in self.flying if one.footprint.space == space and not (how == "read" == one.footprint.kind)]
+        if not others:
+            return []
+        start, end = _extent(at, size)
+        return [one for one in others if start < one.end and one.start < end and not self._commute(one.kind, kind, how)]
 
     def _commute(self, one: Kind, other: Kind, how: str) -> bool:
         """Whether both are strong read-modify-writes."""

@@ -28,6 +28,8 @@ SPAN = 1 << 26
 MANY = -1
 REPEATED = 1 << 12
 """Number of columns of equal elements that are kept, since the same ones are asked for again and again."""
+ALIKE = 1 << 8
+"""The same for columns of codes, which use memory."""
 
 _BITS = 32
 """Of a size, and of an offset within an access."""
@@ -50,9 +52,7 @@ def numbers_of(how: Array) -> Array:
 
 def _sizes(code: Array) -> list[int]:
     """The sizes of accesses, without repetitions."""
-    if code.strides == (0,):
-        code = code[:1]
-    sizes, _ = bytes_of(code)
+    sizes = (code[:1] if code.strides == (0,) else code) & (1 << _BITS) - 1
     return sizes[:1].tolist() if (sizes == sizes[:1]).all() else distinct_numbers(sizes).tolist()  # type: ignore[no-any-return]
 
 
@@ -60,6 +60,14 @@ def _sizes(code: Array) -> list[int]:
 def repeated(value: int, count: int) -> Array:
     """A column of equal elements that uses the memory of one. Immutable."""
     return np.ndarray((count,), np.int64, np.int64(value).tobytes(), 0, (0,))
+
+
+@lru_cache(maxsize=ALIKE)
+def codes(size: int, grain: int, count: int) -> Array:
+    """The codes of all pieces of `count` accesses of `size` bytes, access by access. Immutable."""
+    found: Array = np.tile(code_of(size, np.arange(0, size, grain)), count)
+    found.flags.writeable = False
+    return found
 
 
 def chosen(column: Array, rows: Array) -> Array:
@@ -229,6 +237,8 @@ class Shadow:
         self.reads, self.writes = Log(), Log()
         self._numbers: dict[tuple[int, int, int], int] = {}
         """The number of the accesses of an instruction, by strength and size."""
+        self._hows: dict[tuple[int, int], tuple[Array, Array]] = {}
+        """By instruction and strength, the codes of its last accesses and their column: a loop repeats them."""
         # the first number is that of pieces without an access, whose columns are zero
         self._numbered = np.zeros((3, 1), np.int64)
         for name in self.COLUMNS:
@@ -278,6 +288,12 @@ class Shadow:
         if code.strides == (0,) and len(code):
             size, offset = bytes_of(int(code[0]))
             return repeated(self._number(site, strength, size) << _BITS | offset, len(code))
+        known = self._hows.get((site, strength))
+        if known is None or known[0] is not code:
+            known = self._hows[site, strength] = code, self._how(site, strength, code)
+        return known[1]
+
+    def _how(self, site: int, strength: int, code: Array) -> Array:
         size, offset = bytes_of(code)
         sizes = _sizes(code)
         if len(sizes) == 1:
