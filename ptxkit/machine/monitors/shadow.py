@@ -28,7 +28,7 @@ SPAN = 1 << 26
 MANY = -1
 REPEATED = 1 << 12
 """Number of columns of equal elements that are kept, since the same ones are asked for again and again."""
-ALIKE = 1 << 8
+REMEMBERED = 1 << 8
 """The same for columns of codes, which use memory."""
 
 _BITS = 32
@@ -62,7 +62,7 @@ def repeated(value: int, count: int) -> Array:
     return np.ndarray((count,), np.int64, np.int64(value).tobytes(), 0, (0,))
 
 
-@lru_cache(maxsize=ALIKE)
+@lru_cache(maxsize=REMEMBERED)
 def codes(size: int, grain: int, count: int) -> Array:
     """The codes of all pieces of `count` accesses of `size` bytes, access by access. Immutable."""
     found: Array = np.tile(code_of(size, np.arange(0, size, grain)), count)
