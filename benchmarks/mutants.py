@@ -38,6 +38,7 @@ import instruction_mutants
 from apart import first_met, reasons
 from drawing import module_of, of_each_family, rank
 from harmless import Effect, is_harmless, outcome
+from idle_fences import is_never_used, stands_first, unplaced
 
 from ptxkit.analyses.cfg.dataflow import solve, union
 from ptxkit.analyses.cfg.dominators import dominators
@@ -54,8 +55,8 @@ from ptxkit.analyses.linting.running import shown
 from ptxkit.analyses.numbers.bits import mask_of
 from ptxkit.analyses.protocols.mbarrier.box_bytes import box_bytes
 from ptxkit.analyses.protocols.proxy.accesses import MAP_FENCE
-from ptxkit.analyses.protocols.proxy.crossings import is_ordered_by, stands_first, unplaced
-from ptxkit.analyses.protocols.proxy.tensor_maps import fenced_map, is_never_used, is_parameter
+from ptxkit.analyses.protocols.proxy.crossings import is_ordered_by
+from ptxkit.analyses.protocols.proxy.tensor_maps import fenced_map, is_parameter
 from ptxkit.analyses.protocols.tcgen05.tensor_memory import AFTER, BEFORE, FREE, LOADS, MMAS, STORES, Tensor, tensor
 from ptxkit.analyses.protocols.wgmma.register_fences import wgmma
 from ptxkit.analyses.registers.liveness import liveness

@@ -71,8 +71,9 @@ class Symbol:
     @property
     def is_open_ended(self) -> bool:
         """Whether a variable may be longer than its declaration says: a `.extern` one, or shared memory of length zero, which LLVM
-        declares as a single `.b8`. What follows the latter is dynamic shared memory."""
-        return self.linkage == ".extern" or (self.type == ".b8" and not self.dimensions and (self.space or "").startswith(".shared"))
+        declares as a single `.b8` with the alignment of what it holds (and a byte as `.u8`). What follows the latter is dynamic."""
+        is_empty = self.type == ".b8" and not self.dimensions and (self.align or 1) > 1
+        return self.linkage == ".extern" or (is_empty and (self.space or "").startswith(".shared"))
 
 
 @frozen(eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import pickle
 import subprocess
@@ -95,6 +96,81 @@ def test_signature_of_a_class_that_was_not_used() -> None:
         count: int = 3
 
     assert str(inspect.signature(Unused)) == "(name: 'str', count: 'int' = 3) -> None"
+
+
+def test_each_method_when_it_is_first_used() -> None:
+    @frozen
+    class Unused:
+        name: str
+        place: int = 0
+
+    one, other = Unused("a"), Unused("a", 1)
+
+    assert one != other
+    assert type(Unused.__dict__["__hash__"]).__name__ == "_Pending"
+    assert hash(one) == hash(Unused("a"))
+    assert type(Unused.__dict__["__repr__"]).__name__ == "_Pending"
+    assert type(Unused.__dict__["__attrs_attrs__"]).__name__ == "_Pending"
+
+
+def test_property_computed_once() -> None:
+    computed = []
+
+    @frozen(eq=False)
+    class Square:
+        side: int
+
+        @functools.cached_property
+        def area(self) -> int:
+            """The area."""
+            computed.append(self.side)
+            return self.side**2
+
+    square = Square(3)
+
+    assert (square.area, square.area, computed) == (9, 9, [3])
+    assert not hasattr(square, "__dict__")
+    assert attrs.evolve(square, side=4).area == 16
+    with pytest.raises(AttributeError, match="'Square' object has no attribute 'volume'"):
+        square.volume  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        square.area = 1
+
+
+def test_fields_that_are_made_for_each_object() -> None:
+    @frozen
+    class Basket:
+        owner: str
+        things: list[str] = attrs.field(factory=list)
+        size: int = 1
+        _known: dict[str, int] = attrs.field(factory=dict, init=False, eq=False)
+
+    one, other, third = Basket("a"), Basket("a", size=2), Basket("a", ["x"])
+    one.things.append("y")
+    one._known["z"] = 1
+
+    assert (other.things, other.size, other._known, third.things) == ([], 2, {}, ["x"])
+    assert str(inspect.signature(Basket)).startswith("(owner: 'str', things: 'list[str]' = ")
+    assert one == Basket("a", ["y"])
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'owner'"):
+        Basket()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="unexpected keyword argument"):
+        Basket("a", known={})  # type: ignore[call-arg]
+
+
+def test_what_only_attrs_does() -> None:
+    @frozen
+    class Checked:
+        number: int = attrs.field(converter=int)
+        twice: int = attrs.field(init=False)
+        text: str = attrs.field(default="a", eq=str.lower)
+
+        @twice.default
+        def _twice(self) -> int:
+            return 2 * self.number
+
+    assert Checked("3").twice == 6
+    assert Checked(3, "A") == Checked(3, "a")
 
 
 def test_inherited() -> None:

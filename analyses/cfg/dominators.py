@@ -27,7 +27,7 @@ from ptxkit.isa.mismatch import Mismatch
 Neighbors = Callable[[int], Sequence[int]]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class DominatorTree:
     """A dominator tree. The root of post-dominators is a virtual end: its number is the number of blocks."""
 

@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TypeVar
 
-import attrs
-
 from ptxkit.analyses.cfg.reachability import post_order
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.frozen import frozen
@@ -70,7 +68,7 @@ class BasicBlock:
         return bool(self.leaves) or self.falls_off
 
 
-@attrs.frozen
+@frozen
 class ControlFlow:
     """The graph of a function: blocks in document order. Block 0 is the entry, if there are any instructions."""
 

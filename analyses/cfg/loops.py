@@ -43,7 +43,7 @@ class Loop:
         return bool(self.blocks >> block & 1)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class LoopForest:
     """All loops, outer before inner."""
 

@@ -17,6 +17,7 @@ from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.launches import Sizes, example
 from ptxkit.analyses.inputs.shapes import Shape
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.findings import Finding
 
@@ -31,7 +32,7 @@ class Untried(Exception):
     """A question cannot be answered; the text says why."""
 
 
-@attrs.frozen
+@frozen
 class Case:
     """A run whose findings are judged."""
 

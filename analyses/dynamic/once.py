@@ -19,7 +19,7 @@ from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.machine import Budget, Fault
 from ptxkit.machine.fault import RULES
-from ptxkit.machine.matrices.products import rough_products
+from ptxkit.machine.matrices.accuracy import rough_products
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import monitors_of
 from ptxkit.machine.monitors.addresses import OUTSIDE, WRONG_SPACE

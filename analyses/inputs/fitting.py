@@ -149,7 +149,7 @@ def _run(routine: Routine, one: Example, code: Code, contents: Contents) -> _Ran
     from ptxkit.analyses.execution.transfers import Transfers
     from ptxkit.machine import Budget, Fault
     from ptxkit.machine.launching import shared_limit
-    from ptxkit.machine.matrices.products import rough_products
+    from ptxkit.machine.matrices.accuracy import rough_products
 
     machine, watch = code.machine, Transfers(least_operations(routine))
     ranges: list[tuple[int, int]] = []

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
-import attrs
-
 from ptxkit.analyses.cfg.dominators import components
 from ptxkit.analyses.cfg.graph import callees, calls
 from ptxkit.analyses.cfg.reachability import closure
@@ -32,7 +30,7 @@ class Call:
     """Whether functions not named here may be called too."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CallGraph:
     """The functions of a module and their calls."""
 

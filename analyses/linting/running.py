@@ -20,7 +20,6 @@ from ptxkit.analyses.inputs.numbers import OF_HOST, are_inconsistent, excuse_all
 from ptxkit.analyses.inputs.shapes import declares_block, reached, read
 from ptxkit.analyses.inputs.words import spoken
 from ptxkit.analyses.launch.launch import MOST_THREADS, launch
-from ptxkit.analyses.protocols.tcgen05.tensor_memory import LOADS, accessed_loads
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
@@ -177,17 +176,18 @@ def is_flattened(kernel: Routine, block: tuple[int, int, int]) -> bool:
 def _usual_loads(facts: Facts, kernel: Routine) -> frozenset[int]:
     """Lines of loads from tensor memory, in functions that use the registers before the wait for at least half of the loads, or for
     their only load: there it is an observed convention."""
+    from ptxkit.analyses.protocols.tcgen05.tensor_memory import LOADS, accessed_loads
+
+    def is_load(bound: Bound) -> bool:
+        return any(one.group == LOADS and one.action == "open" for one in bound.asynchronous)
+
     found = set()
     for routine in reached(kernel):
         openers = {load.opener for load in accessed_loads(routine)[1]}
-        loads = [i for i, _ in matching(routine, _loads_tensor_memory)]
+        loads = [i for i, _ in matching(routine, is_load)]
         if len(openers) == len(loads) or (len(openers) > 1 and 2 * len(openers) >= len(loads)):
             found.update([facts.index.span(routine.where(i)).line for i in loads])
     return frozenset(found)
-
-
-def _loads_tensor_memory(bound: Bound) -> bool:
-    return any(one.group == LOADS and one.action == "open" for one in bound.asynchronous)
 
 
 def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callable[[Finding, Example], str]:

@@ -21,6 +21,7 @@ from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.numbers.bits import bits
 from ptxkit.analyses.registers.liveness import liveness
 from ptxkit.analyses.registers.registers import Registers, registers
+from ptxkit.frozen import frozen
 from ptxkit.memo import collector_paused
 
 
@@ -46,7 +47,7 @@ class Value(NamedTuple):
     outside is last). For a write that may not happen, the previous value; otherwise none."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SSA:
     """The values of a function, and their uses. Unreachable code has empty tuples."""
 

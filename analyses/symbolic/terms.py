@@ -12,10 +12,9 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from operator import attrgetter
 from typing import TypeAlias
 
-import attrs
-
 from ptxkit.analyses.numbers.arithmetic import compute, signed
 from ptxkit.analyses.numbers.known_bits import Known, constant, result, signed_bounds, top, total, unsigned_bounds
+from ptxkit.frozen import define
 
 SUM = "sum"
 MOST_PARTS = 16
@@ -24,7 +23,7 @@ MOST_PARTS = 16
 Parts = tuple[tuple["Term", int], ...]
 
 
-@attrs.define(eq=False, repr=False, slots=True, weakref_slot=False)
+@define(eq=False, repr=False, weakref_slot=False)
 class Term:
     """A symbolic value. Immutable; equal terms of one `Terms` are one object."""
 

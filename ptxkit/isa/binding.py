@@ -15,6 +15,7 @@ import attrs
 
 from ptxkit.frozen import define, frozen
 from ptxkit.isa.forms import (
+    Accumulates,
     Async,
     Atom,
     Barrier,
@@ -93,7 +94,7 @@ def number_of(width: Width, slots: Mapping[str, str]) -> int:
     return int(found[1]) * width.times // width.over if found else 0
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Bound:
     """An instruction with its form. `slots` has the modifier of every filled slot (a literal fills the slot of its name)."""
 
@@ -186,6 +187,11 @@ class Bound:
             attrs.evolve(f, shape=self._word(f.shape, ()), type=self._word(f.type, ()), layout=self._word(f.layout, ()))
             for f in self._holding(self.form.fragments)
         )
+
+    @cached_property
+    def accumulates(self) -> Accumulates | None:
+        """The operand that is added to a matrix product; None if there is none."""
+        return next(iter(self._holding(self.form.accumulates)), None)
 
     @cached_property
     def carry(self) -> str:

@@ -240,6 +240,14 @@ class Fragment:
 
 
 @frozen
+class Accumulates:
+    """The operand of which each register is added to one of the result; with `when`, only where that operand is true."""
+
+    operand: str
+    when: str
+
+
+@frozen
 class Barrier:
     """An action on the barrier that an operand names."""
 
@@ -306,6 +314,7 @@ class Form:
     completes: tuple[Conditional[Completes], ...]
     barrier: tuple[Conditional[Barrier], ...]
     fragments: tuple[Conditional[Fragment], ...]
+    accumulates: tuple[Conditional[Accumulates], ...]
     threads: tuple[Conditional[str], ...]
     members: tuple[Conditional[str], ...]
     carry: tuple[Conditional[str], ...]

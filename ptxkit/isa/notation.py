@@ -106,6 +106,7 @@ def _form(head: str, body: Body, file: str, line: int, entry: int) -> Form:
         completes=tuple(body.completes),
         barrier=tuple(body.barrier),
         fragments=tuple(body.fragments),
+        accumulates=tuple(body.accumulates),
         threads=tuple(body.threads),
         members=tuple(body.members),
         carry=tuple(body.carry),

@@ -12,6 +12,7 @@ import attrs
 from ptxkit.frozen import define
 from ptxkit.isa.forms import (
     ROLES,
+    Accumulates,
     Async,
     Atom,
     Barrier,
@@ -54,6 +55,7 @@ class Body:
     completes: list[Conditional[Completes]] = attrs.field(factory=list)
     barrier: list[Conditional[Barrier]] = attrs.field(factory=list)
     fragments: list[Conditional[Fragment]] = attrs.field(factory=list)
+    accumulates: list[Conditional[Accumulates]] = attrs.field(factory=list)
     threads: list[Conditional[str]] = attrs.field(factory=list)
     members: list[Conditional[str]] = attrs.field(factory=list)
     carry: list[Conditional[str]] = attrs.field(factory=list)
@@ -358,6 +360,13 @@ def _fragment(body: Body, when: Condition, text: str) -> None:
     body.fragments.append(Conditional(when, Fragment(operand, matrix, shape, type_, "".join(layout), is_opaque)))
 
 
+def _accumulates(body: Body, when: Condition, text: str) -> None:
+    words = text.split()
+    if len(words) not in (1, 2):
+        raise ValueError(f"'accumulates OPERAND [OPERAND]' is expected, not {text!r}")
+    body.accumulates.append(Conditional(when, Accumulates(words[0], "".join(words[1:]))))
+
+
 def _carry(body: Body, when: Condition, text: str) -> None:
     body.carry.append(Conditional(when, _word(text, "r", "w", "rw")))
 
@@ -443,6 +452,7 @@ _STATEMENTS: dict[str, Callable[[Body, Condition, str], None]] = {
     "completes": _completes,
     "barrier": _barrier,
     "fragment": _fragment,
+    "accumulates": _accumulates,
     "threads": _threads,
     "members": _members,
     "carry": _carry,

@@ -201,15 +201,15 @@ class Body:
             if id(laid.scope) not in self._scopes:
                 self._scopes[id(laid.scope)] = laid.scope
                 self._number(laid.scope)
-            return [laid, enumerate(laid.others), 0, [j - k for k, (j, _) in enumerate(laid.others)]]
+            return [laid, enumerate(laid.others), 0, [j - k for k, (j, _) in enumerate(laid.others)], laid.instructions]
 
         def take(level: list[Any], end: int) -> None:
             """Adds the instructions of a block up to one of them to the function."""
-            laid, _, start, before = level
+            laid, _, start, before, own = level
             if end > start:
                 self._starts.append(len(instructions))
                 self._stretches.append(_Stretch(len(instructions), laid, start, before))
-                instructions.extend(laid.instructions[start:end])
+                instructions.extend(own[start:end])
                 level[2] = end
 
         stack = [enter((index, 1))]
@@ -232,7 +232,7 @@ class Body:
                         label.list = statement
                     label = None
             else:
-                take(level, len(laid.instructions))
+                take(level, len(level[4]))
                 stack.pop()
         for scope in self._scopes.values():
             for symbol in self.names.mentioned[scope].symbols:
@@ -301,7 +301,7 @@ class Body:
     def _number(self, scope: Scope) -> None:
         """Numbers the registers that a scope declares."""
         self._of_node[id(scope)] = {}
-        most = MANY_NUMBERS + 4 * sum([len(laid.instructions) for laid in self.names.in_scope[scope]])
+        most = MANY_NUMBERS + 4 * sum([len(laid.code.patterns) for laid in self.names.in_scope[scope]])
         for stem, (symbol, *others) in scope.ranges.items():
             self.variables += [one for one in (symbol, *others) if one.kind is not Kind.REGISTER]
             count = symbol.count
@@ -388,9 +388,9 @@ class Body:
         return tuple(range(first, first + symbol.vector))
 
     def named(self, scope: Scope, name: str) -> tuple[int, ...]:
-        """The registers with this name: empty if it is not a register, several if it is declared as a vector."""
+        """The registers of the function with this name: empty if there is none, several if it is declared as a vector."""
         symbol = scope.lookup(name)
-        if symbol is None or symbol.kind is not Kind.REGISTER:
+        if symbol is None or symbol.kind is not Kind.REGISTER or symbol.path[0] != self.path[0]:
             return ()
         first = self._firsts.get(id(symbol))
         if first is not None:

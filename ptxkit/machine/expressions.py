@@ -218,6 +218,8 @@ class Expressions:
 
     def symbol(self, symbol: Any, dtype: np.dtype[Any], name: str) -> str:
         """The address of a variable or function in its own state space. With `.param .b64 %P<2>` the name says which variable it is."""
+        if symbol.kind is Kind.REGISTER:
+            raise Stop("unsupported", f"register `{name}` is declared outside of the function")
         formal = self.body.formal(symbol) if symbol.kind is Kind.PARAMETER else -1
         if formal >= 0:
             return self.read(formal, dtype)

@@ -23,8 +23,6 @@ from ptxkit.operands import part
 if TYPE_CHECKING:
     from ptxkit.machine.code import Body, Site
 
-_ACCUMULATORS = {"mma": ("c", ""), "wgmma": ("d", "scaled")}
-"""By matrix product: the accumulator that is added, and the operand that says whether it is (9.7.15.4, 9.7.16.5.2)."""
 REGISTERS = 1 << 24
 """Exclusive upper bound of the registers of a function."""
 
@@ -122,8 +120,9 @@ class Undefined(dict[int, Array]):
         stores = any(one.access in ("write", "update", "readwrite") for one in memory)
         loads = bool(writes) and bool(memory) and bound.converges is None
         negated = guard is not None and guard.negated
-        name, adds = _ACCUMULATORS.get(bound.form.mnemonic, ("", ""))
-        addend = next((read for read in reads if read.name == name and len(read.keys) == len(writes)), None)
+        added = bound.accumulates
+        addend = next((read for read in reads if added and read.name == added.operand and len(read.keys) == len(writes)), None)
+        adds = added.when if added else ""
         test = guarded[0] if guarded else -1
         return Plan(site, bound, tuple(reads), tuple(writes), test, negated, how, what, tuple(names), keys, stores, loads, addend, adds)
 
@@ -300,7 +299,7 @@ def _kept(mine: Any, other: Any, value: Any, how: str) -> Any:
 @lru_cache(maxsize=4096)
 def may_decide(bound: Bound) -> bool:
     """Whether an operand may decide whether others matter, so that its values are needed."""
-    return bound.operator in ("select", "and", "or") or _ACCUMULATORS.get(bound.form.mnemonic, ("", ""))[1] != ""
+    return bound.operator in ("select", "and", "or") or (bound.accumulates is not None and bound.accumulates.when != "")
 
 
 def _how(bound: Bound, keys: dict[str, tuple[int, ...]]) -> tuple[str, tuple[str, ...]]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
 from ptxkit.machine.code import Body, Site
@@ -17,7 +16,7 @@ Byte = tuple[int, str, int]
 """A byte of a parameter: its symbol, by `id`, its name, and the offset. Several parameters may be declared by one symbol."""
 
 
-@attrs.frozen
+@frozen
 class Passed:
     """An argument or a result of a call: registers, as a bit set, or a variable of `size` bytes."""
 

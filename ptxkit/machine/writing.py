@@ -132,13 +132,11 @@ class Writer(Expressions):
     def _assign(self, number: int, dtype: np.dtype[Any], value: str, known: np.dtype[Any] | None) -> list[str]:
         own = self.body.dtypes[number]
         lands = self.landing_dtype(number, dtype)
+        statements = []
         if known is None:
-            name = self.temporary()
-            statements = [f"{name} = {value}"]
-            fitted = f"({name} if {name}.dtype is {self.dtype(dtype)} else fit({name}, {self.dtype(dtype)}))"
-            value = fitted
-        else:
-            statements = []
+            name = value if value.isidentifier() else self.temporary()
+            statements = [f"{name} = {value}"] if name != value else []
+            value = f"({name} if {name}.dtype is {self.dtype(dtype)} else fit({name}, {self.dtype(dtype)}))"
         if own == BOOL or dtype == BOOL:
             lands = own
         variable = self.write(number, lands)
@@ -265,14 +263,14 @@ class Writer(Expressions):
         """Emits the events of an instruction."""
         assert isinstance(site.bound, Bound)
         held = self.body.held
-        if held or known.semantics.lanes or is_observed(site.bound):
+        reads, writes = self.body.reads_writes(i) if held else (0, 0)
+        uses_held = bool((reads | writes) & held)
+        if uses_held or known.semantics.lanes or is_observed(site.bound):
             # otherwise no event needs the current site of these lanes
             self.lines.append(f"L = L.on({self.object(site)})")
             self.places.append(i)
-        if held:
-            reads, writes = self.body.reads_writes(i)
-            if (reads | writes) & held:
-                self._event(i, site, guard, used, [self.object((reads & held, writes & held), ("used", reads & held, writes & held))])
+        if uses_held:
+            self._event(i, site, guard, used, [self.object((reads & held, writes & held), ("used", reads & held, writes & held))])
         if not is_observed(site.bound):
             return
         values = f"({', '.join(arguments)}{',' if arguments else ''})"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 import attrs
 
+from ptxkit.frozen import frozen
 from ptxkit.syntax.statements import AddressSize, Declaration, Function, Target, Version
 from ptxkit.syntax.tree import Container, Node
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from ptxkit.syntax.positions import Index
 
 
-@attrs.frozen(slots=True, weakref_slot=True, repr=False, str=False, eq=True)
+@frozen(repr=False)
 class Module(Container):
     """A PTX file. `trailing` is the white space and comments after the last statement."""
 

@@ -463,9 +463,10 @@ class Headed(Container):
         yield from self.children
 
 
-@attrs.frozen(slots=True, weakref_slot=True, repr=False, str=False)
 class Function(Headed):
     """A kernel or device function: its header, and its body unless it is only declared."""
+
+    __slots__ = ("__weakref__",)
 
     @property
     def header(self) -> Header:

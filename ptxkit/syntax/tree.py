@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import attrs
 
+from ptxkit.frozen import frozen
 from ptxkit.memo import expression
 
 __all__ = ["Composite", "Container", "Leaf", "Node", "Path", "Shape", "node", "shape"]
@@ -26,7 +27,7 @@ Path = tuple[int, ...]
 _COMMENT = expression(r"//[^\n]*+|/\*.*?\*/", re.S)
 
 
-@attrs.frozen(slots=True, weakref_slot=False)
+@frozen(weakref_slot=False)
 class Shape:
     """The literal text around and between the children of a composite: one more piece than there are children."""
 
@@ -179,7 +180,7 @@ class Node:
 if TYPE_CHECKING:
     from attrs import frozen as node
 else:
-    node = attrs.frozen(slots=True, weakref_slot=False, repr=False, str=False)
+    node = functools.partial(frozen, repr=False, weakref_slot=False)
 
 
 def setter(kind: type[Node], field: str) -> Callable[[Node, Any], None]:

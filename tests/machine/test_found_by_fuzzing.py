@@ -36,6 +36,21 @@ def test_a_kernel_without_instructions_ends(body: str) -> None:
     machine.launch(machine.load(f".version 8.7\n.target sm_90a\n.address_size 64\n.visible .entry k() {{ {body} }}"), "k", grid=1, block=32)
 
 
+@pytest.mark.parametrize("read", ["ld.shared.u32 %r1, [%q1];", "mov.b32 %r1, %q1;", "@%q1 mov.b32 %r1, 0;", "st.shared.u32 [s], {%q1};"])
+@pytest.mark.parametrize("after", [False, True], ids=["before the kernel", "after it"])
+def test_a_read_of_a_register_of_the_module_is_a_fault(read: str, after: bool) -> None:
+    outside = ".reg .b32 %q<4>;\n"
+    kernel = (
+        ".visible .entry k() {\n.reg .b32 %r<4>; .reg .pred %p; .shared .b32 s;\n"
+        f"mov.u32 %r1, %tid.x; setp.ne.u32 %p, %r1, 0; @%p bra.uni out; {read}\nout: ret; }}\n"
+    )
+    machine = Machine("sm_90a")
+    code = machine.load(".version 8.7\n.target sm_90a\n.address_size 64\n" + (kernel + outside if after else outside + kernel))
+    with pytest.raises(Fault, match="register `%q1` is declared outside of the function") as caught:
+        machine.launch(code, "k", grid=1, block=32)
+    assert caught.value.kind == "unsupported"
+
+
 def test_a_call_of_nothing_is_a_fault() -> None:
     with pytest.raises(Fault):
         launch("call;")

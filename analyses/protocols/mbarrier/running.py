@@ -138,7 +138,7 @@ def _launched(
     memory."""
     from ptxkit.analyses.protocols.mbarrier.watching import Watch
     from ptxkit.machine import Budget, Fault
-    from ptxkit.machine.matrices.products import rough_products
+    from ptxkit.machine.matrices.accuracy import rough_products
 
     watch, machine = Watch(at), code.machine
     made: list[tuple[int, int]] = []

@@ -12,12 +12,10 @@ import attrs
 
 from ptxkit.analyses.cfg.dataflow import solve
 from ptxkit.analyses.cfg.graph import control_flow
-from ptxkit.analyses.cfg.paths import between, comes_to, met
-from ptxkit.analyses.events.descriptors import ASYNC, ROW_BYTES, SHARED, descriptors, matrix_bytes
+from ptxkit.analyses.cfg.paths import between, met
+from ptxkit.analyses.events.descriptors import ASYNC, ROW_BYTES, descriptors, matrix_bytes
 from ptxkit.analyses.events.effects import Reach, syncs
-from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.memory.accesses import accesses
 from ptxkit.analyses.numbers.bits import bits
 from ptxkit.analyses.protocols.proxy.accesses import (
@@ -26,15 +24,12 @@ from ptxkit.analyses.protocols.proxy.accesses import (
     async_writes,
     generic_accesses,
     has_proxy,
-    proxy_access,
     proxy_fences,
 )
 from ptxkit.analyses.protocols.proxy.overlap import Meeting, address_range, is_filled, overlap, start_of
-from ptxkit.analyses.symbolic.thread_block import thread_block_of
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.analyses.uniformity.uniformity import uniformity
 from ptxkit.frozen import frozen
-from ptxkit.isa.binding import Bound
 
 MOST_REACH = 1 << 16
 """Upper bound on the bytes that one operation reads through the async proxy, where a lower one would be wrong."""
@@ -166,43 +161,6 @@ def _ends_before(routine: Routine, end: ProxyAccess, one: ProxyAccess, box_bytes
         if any(first is None or first[0] < last for first in firsts):
             return False
     return True
-
-
-def stands_first(routine: Routine, fence: int) -> bool:
-    """Whether a thread that reaches a fence has not accessed data in shared memory before, nor had any signalled to it."""
-    bounds = bindings(routine)
-    signalled = {i for i, sync in syncs(routine).items() if sync.waits}
-    accessed_before = {
-        access.instruction
-        for access in accesses(routine)
-        if access.space in ("", SHARED)
-        and access.memory.proxy != ASYNC
-        and isinstance(bound := bounds[access.instruction], Bound)
-        and not bound.barrier
-        and not bound.effects
-    }
-    calls = {i for i, bound in enumerate(bounds) if not isinstance(bound, Bound) or bound.flow == "call"}
-    return not any(comes_to(routine, i, fence) for i in signalled | accessed_before | calls)
-
-
-def unplaced(routine: Routine) -> frozenset[str]:
-    """The kinds of accesses to shared memory in a function whose addresses are unknown, in words."""
-    found = {one_access.instruction for one_access in (*async_reads(routine), *async_writes(routine))}
-    bounds = bindings(routine)
-    words = set()
-    if any(i not in found for i, _ in descriptors(routine)):
-        words.add("matrices")
-    if thread_block_of(routine).is_assumed and thread_block_of(routine).size <= WARP:
-        words.add("shape")
-    for access in accesses(routine):
-        bound = bounds[access.instruction]
-        if not isinstance(bound, Bound) or bound.barrier or bound.effects or access.space not in ("", SHARED):
-            continue
-        if access.memory.proxy == ASYNC and access.instruction not in found:
-            words.add("copies")
-        elif not access.memory.proxy and proxy_access(routine, access, 1) is None and access.space:
-            words.add("accesses")
-    return frozenset(words)
 
 
 def _arriving(

@@ -78,16 +78,6 @@ def _is_steady(address: Term | None) -> bool:
     return address is not None and not any(leaf.operator in ("value", "phi", "join") for leaf in walk(address))
 
 
-def is_never_used(routine: Routine, fence: int) -> bool:
-    """Whether the tensor map that a fence acquires is certainly unused: every map in use is acquired by another fence."""
-    own = _pointers(fenced_map(routine, fence))
-    others = [_pointers(fenced_map(routine, other)) for other in with_effect(routine, MAP_FENCE) if other != fence]
-    acquired = set[Term]().union(*others)
-    used = [access.address for access in accesses(routine) if access.memory.proxy == "tensormap"]
-    pointers = [_pointers(address) for address in used if not is_parameter(routine, address)]
-    return bool(own) and all(found and not found & own and found <= acquired for found in pointers)
-
-
 def is_parameter(routine: Routine, address: Term | None) -> bool:
     """Whether an address is that of a parameter itself, which is constant while the kernel runs."""
     symbol = locate(values(routine), address).symbol if address is not None else None
@@ -99,10 +89,10 @@ def _unacquired(routine: Routine, fences: list[int]) -> Iterator[Finding]:
 
     A kernel that acquires none relies on the maps written before its launch.
     """
-    acquired = [(fence, _pointers(fenced_map(routine, fence))) for fence in fences]
+    acquired = [(fence, pointers(fenced_map(routine, fence))) for fence in fences]
     signalled: set[Term] = set()
     for access in accesses(routine) if any(own for _, own in acquired) else ():
-        for pointer in _pointers(access.address) if access.memory.proxy == "tensormap" else ():
+        for pointer in pointers(access.address) if access.memory.proxy == "tensormap" else ():
             if pointer in signalled or any(pointer in own and comes_to(routine, fence, access.instruction) for fence, own in acquired):
                 continue
             signalled.add(pointer)
@@ -116,7 +106,7 @@ def fenced_map(routine: Routine, fence: int) -> Term | None:
     return values(routine).operand(fence, node) if node is not None else None
 
 
-def _pointers(address: Term | None) -> set[Term]:
+def pointers(address: Term | None) -> set[Term]:
     """The parameters whose values an address is based on (not the parameters' own locations)."""
     return {atom for atom, factor in address.linear[1] if factor == 1 and atom.operator == "parameter"} if address is not None else set()
 

@@ -9,8 +9,6 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.registers.undefined import UndefinedRead, undefined_reads
-from ptxkit.analyses.uniformity.example_runs import worlds
-from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.syntax import Path
 
@@ -57,6 +55,9 @@ def _may_get_there(routine: Routine, read: UndefinedRead) -> bool:
     does if an earlier branch excludes the condition."""
     if read.target < 0 or read.point < 0 or not routine.function.header.is_entry:
         return True
+    from ptxkit.analyses.uniformity.example_runs import worlds
+    from ptxkit.analyses.uniformity.levels import Level
+
     flow = control_flow(routine)
     block = flow.block_of[read.point]
     edges = [edge for edge in flow.blocks[block].edges if edge.target == read.target]

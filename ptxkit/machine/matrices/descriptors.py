@@ -16,12 +16,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptxkit.frozen import frozen
 from ptxkit.machine.values.distinct import distinct_numbers
 
-Array = NDArray[Any]
+Array = np.ndarray[Any, Any]
 
 LINES = 8
 """Number of lines in a core matrix, the smallest matrix that a descriptor can describe."""

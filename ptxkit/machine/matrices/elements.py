@@ -10,11 +10,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptxkit.frozen import frozen
 
-Bits = NDArray[Any]
+Bits = np.ndarray[Any, Any]
 
 BITS = {
     ".f64": 64,
@@ -39,11 +38,11 @@ class Format:
 
     mask: int
     shift: int
-    values: NDArray[np.float64]
-    exponents: NDArray[np.int16]
-    lowest: NDArray[np.int16]
+    values: np.ndarray[Any, np.dtype[np.float64]]
+    exponents: np.ndarray[Any, np.dtype[np.int16]]
+    lowest: np.ndarray[Any, np.dtype[np.int16]]
     finite: bool
-    single: NDArray[np.float32]
+    single: np.ndarray[Any, np.dtype[np.float32]]
     """The values as float32, if they and their products are exact in it (`small`)."""
 
     @property

@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptxkit.machine.matrices.elements import packed, unpacked
 from ptxkit.machine.matrices.layouts import Layout, to_fragments, to_matrix
 from ptxkit.machine.operation import Operation
 
-Array = NDArray[Any]
+Array = np.ndarray[Any, Any]
 Collect = Callable[[Any], Array]
 """Converts arrays over lanes to (warps, 32) or (warpgroups, 128), or back."""
 

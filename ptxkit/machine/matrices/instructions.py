@@ -7,14 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptxkit.machine.matrices import sparsity
 from ptxkit.machine.matrices.elements import BITS, format_of, integers
 from ptxkit.machine.matrices.products import Adder, Factor, adder, bit_product, double_product, float_product, integer_product
 from ptxkit.machine.operation import Operation
 
-Array = NDArray[Any]
+Array = np.ndarray[Any, Any]
 
 FLOATS = (".f16", ".bf16", ".tf32", ".e4m3", ".e5m2", ".e3m2", ".e2m3", ".e2m1")
 

@@ -13,12 +13,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptxkit.frozen import frozen
 from ptxkit.machine.matrices.elements import BITS
 
-Index = NDArray[np.intp]
+Index = np.ndarray[Any, np.dtype[np.intp]]
 
 
 @frozen(eq=False)
@@ -167,13 +166,13 @@ def joined(*parts: Layout, axis: int) -> Layout:
     return _layout(shape, np.concatenate(rows, 1), np.concatenate(columns, 1))
 
 
-def to_matrix(layout: Layout, elements: NDArray[Any]) -> NDArray[Any]:
+def to_matrix(layout: Layout, elements: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Fragments (groups, lanes, elements) as matrices (groups, rows, columns)."""
     flat = elements.reshape(elements.shape[0], -1)
     return flat.take(layout.source, axis=1).reshape(-1, *layout.shape)
 
 
-def to_fragments(layout: Layout, matrices: NDArray[Any]) -> NDArray[Any]:
+def to_fragments(layout: Layout, matrices: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Matrices (groups, rows, columns) as fragments (groups, lanes, elements)."""
     flat = matrices.reshape(matrices.shape[0], -1)
     return flat.take(layout.target, axis=1).reshape(-1, *layout.rows.shape)

@@ -12,21 +12,18 @@ Shapes: a (groups, M, K), b (groups, K, N), c and the result (groups, M, N); b m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import cache, cached_property
 from typing import Any
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from ptxkit.frozen import frozen
+from ptxkit.machine.matrices.accuracy import is_rough
 from ptxkit.machine.matrices.elements import NO_BIT, NO_EXPONENT, Format
 from ptxkit.machine.values import double
 
-Array = NDArray[Any]
+Array = np.ndarray[Any, Any]
 
 _CHUNK = 1 << 15
 """Number of accumulator elements that are processed at a time, so that their arrays stay in the cache."""
@@ -38,8 +35,6 @@ LEAST = -900
 """The least exponent to which sums are aligned, far below that of any product; scaling by it stays in the range of float64."""
 
 CANONICAL_NAN = {16: 0x7FFF, 32: 0x7FFFFFFF}
-
-_ROUGH: ContextVar[bool] = ContextVar("rough", default=False)
 
 
 @frozen
@@ -79,7 +74,7 @@ def adder(target: str, instruction: str, type: str, k: int) -> Adder:
     return Adder(steps=2) if instruction == "wmma" and type == ".tf32" and architecture < 100 else Adder()
 
 
-@attrs.frozen(eq=False, slots=False)
+@frozen(eq=False)
 class Factor:
     """A multiplicand: its elements are indices into the tables of their format."""
 
@@ -109,7 +104,7 @@ class Factor:
 
 def float_product(a: Factor, b: Factor, c: Array, how: Adder, bits: int) -> Array:
     """a·b + c as `float16` or `float32` (`bits` 16 or 32); c is either of them."""
-    if _ROUGH.get():
+    if is_rough():
         return _rough_product(a, b, c, bits)
     if how.by:
         return _pairs(a, b, c, how, bits) if how.by == "pairs" else _one_by_one(a, b, c, bits)
@@ -127,27 +122,9 @@ def float_product(a: Factor, b: Factor, c: Array, how: Adder, bits: int) -> Arra
     return result
 
 
-@contextmanager
-def rough_products() -> Iterator[None]:
-    """Within this context, the last bits of products may differ from those of a tensor core, for callers that do not depend on them.
-
-    Equal factors still have equal products.
-    """
-    token = _ROUGH.set(True)
-    try:
-        yield
-    finally:
-        _ROUGH.reset(token)
-
-
 def _rough_product(a: Factor, b: Factor, c: Array, bits: int) -> Array:
     """a·b + c, rounded once."""
     return rough_product_of(a.values, b.values, c, bits)
-
-
-def is_rough() -> bool:
-    """Whether `rough_products` is active."""
-    return _ROUGH.get()
 
 
 def rough_product_of(a: Array, b: Array, c: Array, bits: int) -> Array:
@@ -262,7 +239,7 @@ def _along_k(a: Array, b: Array, across: bool) -> list[tuple[Array, Array]]:
     return list(zip(left, b[:, None] if across else b[:, :, None], strict=True))
 
 
-def exponents_of(c: Array) -> NDArray[np.int16]:
+def exponents_of(c: Array) -> np.ndarray[Any, np.dtype[np.int16]]:
     """The exponents of accumulator values as the adder uses them; infinities and NaNs are ignored."""
     _, exponent = np.frexp(c)
     exponent = np.maximum(exponent - 1, -126)
@@ -284,7 +261,7 @@ def canonical(values: Array) -> Array:
     return values
 
 
-def cut(value: Array, fraction: int = 23) -> NDArray[np.float32]:
+def cut(value: Array, fraction: int = 23) -> np.ndarray[Any, np.dtype[np.float32]]:
     """Truncates float64 to float32, keeping `fraction` bits of the fraction; values beyond the range become infinite."""
     exact = value.astype(np.float32)
     if fraction == 23 and (exact == value).all():
@@ -298,17 +275,17 @@ def cut(value: Array, fraction: int = 23) -> NDArray[np.float32]:
     return np.where(np.isfinite(value), normal, value).astype(np.float32)
 
 
-def integer_product(a: Array, b: Array, c: Array, saturate: bool) -> NDArray[np.int32]:
+def integer_product(a: Array, b: Array, c: Array, saturate: bool) -> np.ndarray[Any, np.dtype[np.int32]]:
     """a·b + c of integers, wrapping, or clamped to 32 bits (`.satfinite`). a and b have up to 8 bits."""
     total = np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(np.int64) + c  # sums stay below 2^24: exact
     if saturate:
         limits = np.iinfo(np.int32)
         total = np.clip(total, limits.min, limits.max)
-    wrapped: NDArray[np.int32] = total.astype(np.int32)
+    wrapped: np.ndarray[Any, np.dtype[np.int32]] = total.astype(np.int32)
     return wrapped
 
 
-def bit_product(a: Array, b: Array, c: Array, operation: str) -> NDArray[np.int32]:
+def bit_product(a: Array, b: Array, c: Array, operation: str) -> np.ndarray[Any, np.dtype[np.int32]]:
     """popc(a op b) + c, wrapping; a (groups, M, words) and b (groups, words, N) have the bits along K in words."""
     combine = np.bitwise_xor if operation == ".xor" else np.bitwise_and
     total = c.astype(np.int64)
@@ -317,7 +294,7 @@ def bit_product(a: Array, b: Array, c: Array, operation: str) -> NDArray[np.int3
     return total.astype(np.int32)
 
 
-def double_product(a: Array, b: Array, c: Array, mode: str) -> NDArray[np.float64]:
+def double_product(a: Array, b: Array, c: Array, mode: str) -> np.ndarray[Any, np.dtype[np.float64]]:
     """a·b + c in double precision: successive fused multiply-adds along K, each rounded in this mode (`rn` …).
 
     If several NaNs meet, that of B is returned, or else that of the sum so far.

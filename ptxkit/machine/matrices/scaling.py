@@ -10,14 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptxkit.machine.matrices import sparsity
+from ptxkit.machine.matrices.accuracy import is_rough
 from ptxkit.machine.matrices.elements import format_of, scale_format
-from ptxkit.machine.matrices.products import LEAST, Adder, Factor, aligned_sum, exponents_of, is_rough, rough_product_of, rounded
+from ptxkit.machine.matrices.products import LEAST, Adder, Factor, aligned_sum, exponents_of, rough_product_of, rounded
 from ptxkit.machine.operation import Operation
 
-Array = NDArray[Any]
+Array = np.ndarray[Any, Any]
 
 KEPT_OF_FOUR = 35
 

@@ -13,9 +13,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+Array = np.ndarray[Any, Any]
 
 
 def columns(metadata: Array, selector: int, kept: int, bits: int) -> Array:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptxkit.frozen import frozen
 from ptxkit.machine.matrices import sparsity
@@ -13,7 +12,7 @@ from ptxkit.machine.matrices.elements import BITS, format_of, integers, scale_fo
 from ptxkit.machine.matrices.products import Factor, adder, float_product, integer_product
 from ptxkit.machine.matrices.scaling import scaled
 
-Array = NDArray[Any]
+Array = np.ndarray[Any, Any]
 
 _SMALL = {0: ".e4m3", 1: ".e5m2", 3: ".e2m3", 4: ".e3m2", 5: ".e2m1"}
 _MULTIPLICANDS = {

@@ -44,6 +44,7 @@ def not_covered(monitors: Sequence[Monitor]) -> list[str]:
             number = getattr(monitor, count, 0)
             if number:
                 found.append(f"{name}: {number:,} {what}")
+        found += [f"{name}: {what}" for what in getattr(monitor, "left_out", ())]
     return found
 
 

@@ -131,6 +131,8 @@ class InFlight:
         """How often each thread has waited in a queue."""
         self.known: dict[tuple[str, int], int] = {}
         """What mbarriers signal of a thread's operations, which a wait in their queue teaches it, too."""
+        self.ordered: dict[str, tuple[int, set[tuple[Any, ...]]]] = {}
+        """For each space, the operations that were found to be ordered after all earlier accesses, and how many of these there were."""
         self.at_issue: dict[int, dict[int, int]] = {}
         """What threads knew when operations began that signal mbarriers, by the number of the operation."""
 
@@ -369,27 +371,31 @@ class InFlight:
 
     def check(self, space: str, at: Array, size: Array, how: str, kind: Kind, thread: Array) -> None:
         """Checks accesses of threads against operations in flight, and writes also against reads of completed operations."""
-        in_flight, completed = self.marks.get(space) if self.flying else None, self.done_marks.get(space) if how != "read" else None
-        if in_flight is None and completed is None:
+        near = self._near(space, at, size, how, kind) if self.flying else []
+        completed = self.done_marks.get(space) if how != "read" else None
+        if not near and completed is None:
             return
         words, _ = expanded(at, size, self.races.comparison.buffer(space).origin, WORD)
-        if in_flight is not None and _is_marked(in_flight, words):
-            start, end = _extent(at, size)
-            for one in self.flying:
-                if one.footprint.space != space or end <= one.start or one.end <= start:
-                    continue
-                if not (how == "read" == one.footprint.kind) and not self._commute(one.kind, kind, how):
-                    left = np.flatnonzero(one.left)
-                    if space == TENSOR and kind.group == one.kind.group:
-                        # MMAs and copies of one thread are ordered (9.1: 9.7.16.11)
-                        left = left[~are_among(one.place[left] + self.races.knowledge.first, thread)]
-                    if not len(left):
-                        continue
-                    now, row = overlaps(at, size, one.footprint.at[left], one.footprint.size[left])
-                    if len(now):
-                        self._report(one, left[row], now, at, size, how, kind, thread)
+        for one in near if near and _is_marked(self.marks[space], words) else ():
+            left = np.flatnonzero(one.left)
+            if space == TENSOR and kind.group == one.kind.group:
+                # MMAs and copies of one thread are ordered (9.1: 9.7.16.11)
+                left = left[~are_among(one.place[left] + self.races.knowledge.first, thread)]
+            if not len(left):
+                continue
+            now, row = overlaps(at, size, one.footprint.at[left], one.footprint.size[left])
+            if len(now):
+                self._report(one, left[row], now, at, size, how, kind, thread)
         if completed is not None and _is_marked(completed, words):
             self._against_done(space, at, size, how, kind, thread)
+
+    def _near(self, space: str, at: Array, size: Array, how: str, kind: Kind) -> list[Flying]:
+        """The operations in flight that may conflict with an access, as it lies between the first and the last of their bytes."""
+        others = [one for one in self.flying if one.footprint.space == space and not (how == "read" == one.footprint.kind)]
+        if not others:
+            return []
+        start, end = _extent(at, size)
+        return [one for one in others if start < one.end and one.start < end and not self._commute(one.kind, kind, how)]
 
     def _commute(self, one: Kind, other: Kind, how: str) -> bool:
         """Whether both are strong read-modify-writes."""
@@ -466,9 +472,26 @@ class InFlight:
         return found
 
     def _against_threads(self, one: Flying) -> None:
-        """Checks an operation that starts against earlier accesses."""
-        races, footprint = self.races, one.footprint
+        """Checks an operation that starts against earlier accesses, unless one like it was found to be ordered after all of them: order
+        is never lost."""
+        races, footprint, kind = self.races, one.footprint, one.kind
         shadow = races.comparison.shadow(footprint.space, footprint.at, footprint.size)
+        columns = [column.tobytes() for column in (footprint.at, footprint.size, one.place)]
+        like = (footprint.kind, footprint.by_all, kind.group, kind.proxy, kind.strength, kind.is_collective, *columns)
+        accesses, ordered = self.ordered.get(footprint.space, (-1, set()))
+        if accesses != shadow.accesses:
+            ordered = set()
+            self.ordered[footprint.space] = shadow.accesses, ordered
+        if like in ordered:
+            return
+        conflicts = races.conflicts
+        self._compare(one, shadow)
+        if races.conflicts == conflicts:
+            ordered.add(like)
+
+    def _compare(self, one: Flying, shadow: Shadow) -> None:
+        """Reports the earlier accesses that conflict with an operation that starts and are not ordered before it."""
+        races, footprint = self.races, one.footprint
         piece, row = expanded(footprint.at, footprint.size, shadow.origin, shadow.grain)
         shadow.use(piece)
         for what, now, times, before in self._before(shadow, piece, one, row):

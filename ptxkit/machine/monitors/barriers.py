@@ -558,14 +558,14 @@ class Barriers(Monitor):
             )
         if not mask.ndim or (masks == masks[0]).all():
             return
-        rows, there = lanes.by_warp(masks), lanes.active
-        for row in np.flatnonzero((np.where(there, rows, rows.max(axis=1)[:, None]) != rows.max(axis=1)[:, None]).any(axis=1)).tolist():
-            for lane in np.flatnonzero(there[row]).tolist():
-                mentioned = [other for other in range(WARP) if rows[row, lane] >> other & 1 and there[row, other]]
-                other = next((other for other in mentioned if rows[row, other] != rows[row, lane]), None)
-                if other is not None:
-                    self._unequal(lanes, int(lanes.warps[row]), lane, other, int(rows[row, lane]), int(rows[row, other]))
-                    return
+        rows = lanes.by_warp(masks)
+        equal = np.packbits(rows[:, :, None] == rows[:, None, :], axis=2, bitorder="little").view(np.uint32)[:, :, 0]
+        others = rows & ~equal & lanes.warp_mask[:, None]
+        wrong = np.argwhere(lanes.active & (others != 0))
+        if len(wrong):
+            row, lane = wrong[0].tolist()
+            lowest = int(others[row, lane] & -others[row, lane]).bit_length() - 1
+            self._unequal(lanes, int(lanes.warps[row]), lane, lowest, int(rows[row, lane]), int(rows[row, lowest]))
 
     def _has_masks(self, body: Body) -> bool:
         """Whether a function has instructions with a mask of the lanes that must execute them together."""

@@ -15,7 +15,7 @@ from ptxkit.machine.memory.buffer import Buffer
 from ptxkit.machine.monitors.clocks import CLUSTER, GPU
 from ptxkit.machine.monitors.kinds import Kind
 from ptxkit.machine.monitors.pieces import matching
-from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, bytes_of, chosen, code_of, repeated
+from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, bytes_of, chosen, code_of, codes, repeated
 from ptxkit.machine.values.distinct import distinct_numbers
 
 if TYPE_CHECKING:
@@ -95,12 +95,12 @@ class Comparison:
             if pieces > 1:
                 piece = (piece[:, None] + np.arange(pieces)).ravel()
                 place, thread = np.repeat(place, pieces), np.repeat(thread, pieces)
-                offset = np.tile(np.arange(pieces) * shadow.grain, lanes.count)
-                code = np.repeat(code, pieces) + code_of(0, offset)
+                code = codes(access.size, shadow.grain, lanes.count)
                 # rows that one instruction stores at one address are of different lanes
                 if kind.is_exchange and (access.kind == "read" or len(distinct_numbers(at)) == len(at)):
                     # each word of a row is in a register of another lane
                     self._is_by_word = True
+                    _, offset = bytes_of(code)
                     ahead = np.repeat(lanes.lane % 8 * 4 - lanes.lane, pieces) + offset // 4
                     code = repeated(code_of(4, 0), len(offset)) if shadow.grain == 4 else code_of(4, offset % 4)
                     place, thread = place + ahead, thread + ahead

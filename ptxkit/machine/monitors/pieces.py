@@ -19,12 +19,12 @@ def expanded(at: Array, size: Array, origin: int, grain: int) -> tuple[Array, Ar
     shift = grain.bit_length() - 1
     start = at - origin
     first = start >> shift
-    counts = ((start + (size - 1)) >> shift) - first + 1
-    most = int(counts.max(initial=0))
-    if most == int(counts.min(initial=most)):
+    each, odd = int(size.max(initial=1)), int(np.bitwise_or.reduce(start)) & (grain - 1)
+    if odd + each <= grain or (not odd and each == size.min()):
         # the common case: addresses are multiples of the access size
-        rows = np.arange(len(at))
+        rows, most = np.arange(len(at)), -(-each // grain)
         return (first, rows) if most == 1 else ((first[:, None] + np.arange(most)).ravel(), np.repeat(rows, most))
+    counts = ((start + (size - 1)) >> shift) - first + 1
     row = np.repeat(np.arange(len(at)), counts)
     return first[row] + np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts), row
 

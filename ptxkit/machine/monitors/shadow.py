@@ -28,6 +28,8 @@ SPAN = 1 << 26
 MANY = -1
 REPEATED = 1 << 12
 """Number of columns of equal elements that are kept, since the same ones are asked for again and again."""
+REMEMBERED = 1 << 8
+"""The same for columns of codes, which use memory."""
 
 _BITS = 32
 """Of a size, and of an offset within an access."""
@@ -50,9 +52,7 @@ def numbers_of(how: Array) -> Array:
 
 def _sizes(code: Array) -> list[int]:
     """The sizes of accesses, without repetitions."""
-    if code.strides == (0,):
-        code = code[:1]
-    sizes, _ = bytes_of(code)
+    sizes = (code[:1] if code.strides == (0,) else code) & (1 << _BITS) - 1
     return sizes[:1].tolist() if (sizes == sizes[:1]).all() else distinct_numbers(sizes).tolist()  # type: ignore[no-any-return]
 
 
@@ -60,6 +60,14 @@ def _sizes(code: Array) -> list[int]:
 def repeated(value: int, count: int) -> Array:
     """A column of equal elements that uses the memory of one. Immutable."""
     return np.ndarray((count,), np.int64, np.int64(value).tobytes(), 0, (0,))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def codes(size: int, grain: int, count: int) -> Array:
+    """The codes of all pieces of `count` accesses of `size` bytes, access by access. Immutable."""
+    found: Array = np.tile(code_of(size, np.arange(0, size, grain)), count)
+    found.flags.writeable = False
+    return found
 
 
 def chosen(column: Array, rows: Array) -> Array:
@@ -225,10 +233,14 @@ class Shadow:
         self.length = 0
         self.changes = 0
         """Number of writes."""
+        self.accesses = 0
+        """Number of times that reads or writes were recorded."""
         self.used = np.zeros(0, bool)
         self.reads, self.writes = Log(), Log()
         self._numbers: dict[tuple[int, int, int], int] = {}
         """The number of the accesses of an instruction, by strength and size."""
+        self._hows: dict[tuple[int, int], tuple[Array, Array]] = {}
+        """By instruction and strength, the codes of its last accesses and their column: a loop repeats them."""
         # the first number is that of pieces without an access, whose columns are zero
         self._numbered = np.zeros((3, 1), np.int64)
         for name in self.COLUMNS:
@@ -278,6 +290,12 @@ class Shadow:
         if code.strides == (0,) and len(code):
             size, offset = bytes_of(int(code[0]))
             return repeated(self._number(site, strength, size) << _BITS | offset, len(code))
+        known = self._hows.get((site, strength))
+        if known is None or known[0] is not code:
+            known = self._hows[site, strength] = code, self._how(site, strength, code)
+        return known[1]
+
+    def _how(self, site: int, strength: int, code: Array) -> Array:
         size, offset = bytes_of(code)
         sizes = _sizes(code)
         if len(sizes) == 1:
@@ -330,6 +348,7 @@ class Shadow:
     def note_writes(self, piece: Array, thread: Array, stamp: int, site: int, strength: int, code: Array) -> Array:
         """Records the last writes of pieces. Returns the rows whose piece a later row writes too."""
         self.changes += 1
+        self.accesses += 1
         count, mine = len(piece), thread + 1
         if strength or (self.writes.size and self.many_writers[piece].any()):
             # morally strong writes do not race, but are unordered, so all of them are kept
@@ -349,6 +368,7 @@ class Shadow:
 
         `floor` is the stamp up to which accesses of each thread's CTA happen before it: a write after this read is also after those.
         """
+        self.accesses += 1
         if piece.strides == (0,) and len(piece) > 1 and not strength:
             self._note_reads_of_one(int(piece[0]), thread, floor, stamp)
             count = len(piece)

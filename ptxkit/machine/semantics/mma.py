@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptxkit.machine.matrices import layouts, sparsity
 from ptxkit.machine.matrices.elements import BITS, packed, unpacked, widened
@@ -16,7 +15,7 @@ from ptxkit.machine.matrices.scaling import scaled_product
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
 from ptxkit.machine.types import dtype_of
 
-Array = NDArray[Any]
+Array = np.ndarray[Any, Any]
 
 
 def mma(op: Operation) -> Semantics:

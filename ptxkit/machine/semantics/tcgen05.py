@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptxkit.machine.asynchronous.agents import Flight, Footprint
 from ptxkit.machine.asynchronous.arguments import by_name
@@ -22,7 +21,7 @@ from ptxkit.machine.matrices.tensor_memory import COLUMNS, LANES, TensorMemory
 from ptxkit.machine.memory import Access, windows
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
 
-Array = NDArray[Any]
+Array = np.ndarray[Any, Any]
 
 QUEUE = "tcgen05"
 _WIDENED = {".b6x16_p32": 6, ".b4x16_p64": 4}

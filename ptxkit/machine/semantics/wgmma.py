@@ -12,7 +12,6 @@ from typing import Any
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from ptxkit.machine.asynchronous.agents import Flight, Footprint, footprint
 from ptxkit.machine.asynchronous.arguments import by_name
@@ -24,7 +23,7 @@ from ptxkit.machine.matrices.instructions import FLOATS, REGISTER, product_of, s
 from ptxkit.machine.operation import Operation, Semantics
 from ptxkit.machine.types import dtype_of
 
-Array = NDArray[Any]
+Array = np.ndarray[Any, Any]
 
 QUEUE = "wgmma"
 WARPS = 4

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptxkit.machine.matrices import layouts
 from ptxkit.machine.matrices.elements import BITS, packed
@@ -15,7 +14,7 @@ from ptxkit.machine.matrices.layouts import Layout
 from ptxkit.machine.operation import Operation, Semantics
 from ptxkit.machine.types import dtype_of
 
-Array = NDArray[Any]
+Array = np.ndarray[Any, Any]
 
 
 def wmma(op: Operation) -> Semantics:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ptxkit.machine.matrices.accuracy import rough_products
 from ptxkit.machine.matrices.elements import NO_EXPONENT, Format, format_of, scale_format
 from ptxkit.machine.matrices.products import (
     Adder,
@@ -19,7 +20,6 @@ from ptxkit.machine.matrices.products import (
     double_product,
     float_product,
     integer_product,
-    rough_products,
 )
 from ptxkit.machine.matrices.scaling import scaled
 

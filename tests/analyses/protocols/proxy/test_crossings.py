@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import ptxkit
 from ptxkit.analyses import lint
 from ptxkit.analyses.framework.rule import Facts, select
-from ptxkit.analyses.protocols.proxy.crossings import is_ordered_by, stands_first, unplaced
-from ptxkit.analyses.protocols.proxy.tensor_maps import is_never_used
+from ptxkit.analyses.protocols.proxy.crossings import is_ordered_by
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "benchmarks"))
+
+from idle_fences import is_never_used, stands_first, unplaced
 
 HEAD = """.version 9.0
 .target sm_90a
