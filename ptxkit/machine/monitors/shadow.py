@@ -233,6 +233,8 @@ class Shadow:
         self.length = 0
         self.changes = 0
         """Number of writes."""
+        self.accesses = 0
+        """Number of times that reads or writes were recorded."""
         self.used = np.zeros(0, bool)
         self.reads, self.writes = Log(), Log()
         self._numbers: dict[tuple[int, int, int], int] = {}
@@ -346,6 +348,7 @@ class Shadow:
     def note_writes(self, piece: Array, thread: Array, stamp: int, site: int, strength: int, code: Array) -> Array:
         """Records the last writes of pieces. Returns the rows whose piece a later row writes too."""
         self.changes += 1
+        self.accesses += 1
         count, mine = len(piece), thread + 1
         if strength or (self.writes.size and self.many_writers[piece].any()):
             # morally strong writes do not race, but are unordered, so all of them are kept
@@ -365,6 +368,7 @@ class Shadow:
 
         `floor` is the stamp up to which accesses of each thread's CTA happen before it: a write after this read is also after those.
         """
+        self.accesses += 1
         if piece.strides == (0,) and len(piece) > 1 and not strength:
             self._note_reads_of_one(int(piece[0]), thread, floor, stamp)
             count = len(piece)
