@@ -1,12 +1,12 @@
 """`ptxkit lint` beside `ptxas -O3`, file by file and in turn.
 
-    python benchmarks/lint_speed.py [FOLDER] [--least BYTES] [--every N] [--budget SECONDS] [--record FILE] [--slowest N]
+    python benchmarks/lint_speed.py [FOLDER] [--least BYTES] [--every N] [--no-run] [--budget SECONDS] [--record FILE] [--slowest N]
     python benchmarks/lint_speed.py [FOLDER] [--least BYTES] [--every N] --families C,B A,W,T,P,F M,G,S
 
 Timed is time of the processor: of parsing a file and applying the default rules, in a process forked for it that has everything imported,
-and of ptxas for the first target of the file. Files that this ptxas refuses are left out. `--record` keeps a line of JSON a file and goes
-on where the last run was stopped; `--budget` stops after that many seconds. With `--families`, the time of the rules of these families,
-with all analyses that they need, over that of parsing.
+and of ptxas for the first target of the file. Files that this ptxas refuses are left out. With `--no-run` nothing is executed. `--record`
+keeps a line of JSON a file and goes on where the last run was stopped; `--budget` stops after that many seconds. With `--families`, the
+time of the rules of these families, with all analyses that they need, over that of parsing.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ WARM = """.version 8.0
 """A kernel that is executed: so the machine is imported, too."""
 
 
-def linted(path: str) -> float:
-    """Seconds that parsing and linting a file take."""
+def linted(path: str, run: bool) -> float:
+    """Seconds that parsing and linting a file take; with `run`, its kernels are executed."""
     text = files.read(path)
     # as the command does
     with collector_paused():
         start = time.process_time()
-        lint(parse(text, path), select())
+        lint(parse(text, path), select(), run=run)
         return time.process_time() - start
 
 
@@ -88,6 +88,7 @@ def main() -> None:
     parser.add_argument("--record", type=Path)
     parser.add_argument("--slowest", type=int, default=5)
     parser.add_argument("--families", nargs="+", default=[])
+    parser.add_argument("--no-run", action="store_true")
     arguments = parser.parse_args()
     grammar()
     lint(parse(WARM), select())
@@ -107,7 +108,7 @@ def main() -> None:
         if str(path) in done or time.monotonic() - start > arguments.budget:
             continue
         with multiprocessing.get_context("fork").Pool(1) as pool:
-            own = pool.apply(linted, (str(path),))
+            own = pool.apply(linted, (str(path), not arguments.no_run))
         found = {"path": str(path), "bytes": path.stat().st_size, "lint": own, "ptxas": assembled(path)}
         done[str(path)] = found
         if arguments.record:

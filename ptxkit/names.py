@@ -168,11 +168,11 @@ class Names:
         patterns = choose(sketch)
         before = 0
         for laid in self.in_scope[scope] if patterns else ():
-            chosen = [(number, text) for number, text in enumerate(laid.code.texts) if text in patterns]
-            numbers = [number for number, _ in chosen]
-            found = zip(chosen, laid.code.indices(numbers), laid.code.examples(numbers), strict=True)
-            yield from [((*laid.path, i), instruction, sketch.key(before + number, text)) for (number, text), i, instruction in found]
-            before += len(laid.code.patterns)
+            code = laid.code
+            numbers = code.numbers(patterns)
+            for number, i, instruction in zip(numbers, code.indices(numbers), code.examples(numbers), strict=True):
+                yield (*laid.path, i), instruction, sketch.key(before + number, code.patterns[number].text)
+            before += len(code.patterns)
 
     def is_used(self, symbol: Symbol) -> bool:
         return symbol in self.used

@@ -25,7 +25,7 @@ class Sketch:
         self._exact: dict[int, str] = {}
         """The keys of the instructions of mixed patterns, by their positions."""
         for block in blocks:
-            positions = {pattern: number for number, pattern in enumerate(block.texts) if pattern not in self.examples}
+            positions = {pattern: number for pattern, number in block.firsts().items() if pattern not in self.examples}
             self.examples.update(zip(positions, block.examples(positions.values()), strict=True))
         self._keys = {pattern: shaper.instruction(example) for pattern, example in self.examples.items()}
         self.by_key = {self._keys[pattern]: example for pattern, example in self.examples.items()}
@@ -35,7 +35,7 @@ class Sketch:
             self.mixed.update([pattern for pattern in self.examples if not mixed.isdisjoint(words(pattern))])
             before = 0
             for block in blocks:
-                numbers = [number for number, pattern in enumerate(block.texts) if pattern in self.mixed]
+                numbers = block.numbers(self.mixed)
                 for number, instruction in zip(numbers, block.examples(numbers), strict=True):
                     key = self._exact[before + number] = shaper.instruction(instruction)
                     self.by_key[key] = instruction

@@ -126,11 +126,14 @@ def _is_across_axes(finding: Finding) -> bool:
 
 def _is_of_equal_ctas(case: Case, finding: Finding, axes: frozenset[str]) -> bool:
     """Whether a finding is a race in global memory between CTAs that differ only along `axes`, at addresses that do not depend on
-    these. If the kernel reads the CTA index or the grid size, both accesses must be by the same thread at the same instruction."""
-    if not is_between_ctas(finding) or (is_for_several_ctas(case.routine) and not _is_of_own_addresses(case, finding)):
+    these. If the kernel reads the CTA index or the grid size, both accesses must be by the same thread, and at the same instruction unless
+    another axis says where they are."""
+    is_divided = is_for_several_ctas(case.routine)
+    if not is_between_ctas(finding) or (is_divided and not _is_of_own_addresses(case, finding)):
         return False
     one, other = finding.witness["accesses"]
-    if asks_ctas(case.routine) and (one["thread"], one["line"]) != (other["thread"], other["line"]):
+    is_of_one_thread = one["thread"] == other["thread"] and (is_divided or one["line"] == other["line"])
+    if asks_ctas(case.routine) and not is_of_one_thread:
         return False
     return all(axis in axes for axis, at, there in zip(AXES, one["cta"], other["cta"], strict=True) if at != there)
 

@@ -149,7 +149,8 @@ class Observer(Monitor):
             self.depends_on_order = True
         if access.kind != "write" and not access.space.startswith(".shared"):
             base = CONST if access.space == ".const" else 0
-            first, last = base + int(np.min(access.at)), base + int(np.max(access.at))
+            at = np.asarray(access.at)
+            first, last = base + int(at.min()), base + int(at.max())
             for start in [start for start, end in self.made if start <= last and first < end]:
                 self.sources.setdefault(id(site), site)
                 self.read.setdefault(start, {})[id(site)] = site

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import gc
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import attrs
@@ -97,7 +97,7 @@ def _alone(function: Function) -> Routine:
     return routines(Module((function,)))[0]
 
 
-def routines(module: Module, which: Container[int] | None = None, *, executes: bool = True) -> tuple[Routine, ...]:
+def routines(module: Module, which: Iterable[int] | None = None, *, executes: bool = True) -> tuple[Routine, ...]:
     """The functions of a module that have a body. Facts are cached in the returned objects, so call this once and keep the result.
 
     `which` selects functions by their index among the children of the module. The routines know nothing of functions that are left out;
@@ -106,8 +106,9 @@ def routines(module: Module, which: Container[int] | None = None, *, executes: b
     names = resolve(module)
     binder = Binder(module, names, None, None)
     found: list[Routine] = []
-    wanted = [(i, child) for i, child in enumerate(module.children) if _has_body(child) and (which is None or i in which)]
-    found += [_routine(module, names, binder, i, child, found, executes) for i, child in wanted]
+    children = module.children
+    wanted = range(len(children)) if which is None else sorted(which)
+    found += [_routine(module, names, binder, i, children[i], found, executes) for i in wanted if _has_body(children[i])]
     return tuple(found)
 
 

@@ -81,12 +81,11 @@ class Facts:
             severity = Severity.WARNING if problem.doubtful and rule.severity is Severity.ERROR else rule.severity
             yield self.report(rule, problem.path, problem.message, *problem.notes, related=problem.related, severity=severity)
 
-    @property
-    def functions(self) -> Iterator[tuple[Path, Function]]:
+    @functools.cached_property
+    def functions(self) -> tuple[tuple[Path, Function], ...]:
         """The functions with a body, and their paths."""
-        for i, child in enumerate(self.module.children):
-            if isinstance(child, Function) and child.body is not None:
-                yield (i,), child
+        children = enumerate(self.module.children)
+        return tuple([((i,), child) for i, child in children if isinstance(child, Function) and child.body is not None])
 
     @functools.cached_property
     def routines(self) -> tuple[Routine, ...]:
@@ -211,11 +210,18 @@ def _folders() -> dict[str, tuple[str, ...]]:
     return {name: getattr(importlib.import_module(name), "WORDS", ()) for name in names}
 
 
-def _folders_for(text: str) -> frozenset[str]:
-    """The folders with rules that may report something in a module with this text. Comments about rules concern all of them."""
+def folders_for(text: str) -> frozenset[str]:
+    """The folders with rules that may report something in a module with this text, or in functions whose opcodes, declarations and names
+    are in it. Comments about rules concern all of them."""
     if suppressions.WORD in text:
         return frozenset(_folders())
     return frozenset([name for name, words in _folders().items() if not words or any(map(text.__contains__, words))])
+
+
+@functools.lru_cache(maxsize=256)
+def outside(folders: frozenset[str]) -> frozenset[str]:
+    """The ids of the rules that are in none of these folders."""
+    return frozenset([heading.id for folder in _folders() if folder not in folders for heading in _headings_in(folder)])
 
 
 class _Heading(NamedTuple):
@@ -278,7 +284,7 @@ def select(wanted: Iterable[str] = (), unwanted: Iterable[str] = (), text: str |
     With the `text` of a module, rules are left out that find nothing in it, since it has none of the words that they need: they are not
     imported. Raises ValueError for a word that names no rule.
     """
-    return _selected(tuple(wanted), tuple(unwanted), None if text is None else _folders_for(text))
+    return _selected(tuple(wanted), tuple(unwanted), None if text is None else folders_for(text))
 
 
 @functools.lru_cache(maxsize=256)

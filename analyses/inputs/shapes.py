@@ -128,12 +128,13 @@ def needless_axes(routine: Routine) -> frozenset[str]:
     """The axes of the grid along which one CTA does all the work.
 
     All of them for a kernel that never reads its CTA index or is not meant for several CTAs. Otherwise those along which it reads the grid
-    size, to stride over its elements, while another axis says where it stores.
+    size, to stride over its elements or to count the CTAs that meet, while another axis says where it stores. Where an update distributes
+    elements to CTAs, the addresses are unknown, and no axis is needless.
     """
     if not asks_ctas(routine) or not is_for_several_ctas(routine):
         return frozenset(AXES)
     stores = [access.address for of in reached(routine) for access in accesses(of) if access.writes and access.space not in _OWN]
-    if _updates(routine) or len(reached(routine)) > 1 or any(address is None or is_hidden(address) for address in stores):
+    if len(reached(routine)) > 1 or any(address is None or is_hidden(address) for address in stores):
         return frozenset()
     leaves = {str(leaf.data[0]) for address in stores if address is not None for leaf in address.leaves() if leaf.data}
     needed = {axis for axis in AXES if f"%ctaid.{axis}" in leaves}

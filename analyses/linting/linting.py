@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from ptxkit.analyses.framework import linting
-from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.framework.rule import Facts, Rule, outside
 from ptxkit.analyses.linting.kept import Kept, NotKept, Store, found_again, kept
 from ptxkit.analyses.linting.merging import merged
 from ptxkit.analyses.linting.parts import Part, PartFacts, keys_of, part_at, parts_of
@@ -64,19 +64,21 @@ def _found(
     fresh = [part for part in parts if part not in again]
     of_module: list[Diagnostic] = []
     argued: dict[Part | None, list[Diagnostic]] = {}
-    asking = rules
+    asking: Sequence[Rule] = rules
     # executions share a machine and facts of all kernels; otherwise, those of one part are released before the next
-    for group in [fresh] if run or not fresh else [[part] for part in fresh]:
+    for number, group in enumerate([fresh] if run or not fresh else [[part] for part in fresh]):
         judged = PartFacts(facts, group, executes=run)
-        asked = []
-        for rule in asking:
+        silent = outside(frozenset().union(*[part.concerns for part in group]))
+        of_text = set()
+        for rule in [rule for rule in asking if rule.id not in silent]:
             before, after = _argued(rule, judged)
-            of_module += before if asking is rules else ()
+            of_module += before if number == 0 else ()
             for one in after:
                 argued.setdefault(part_at(parts, facts.index, one.span.start), []).append(one)
-            if judged.is_asked:
-                asked.append(rule)
-        asking = tuple(asked)
+            if not judged.is_asked:
+                of_text.add(rule.id)
+        if of_text:
+            asking = [rule for rule in asking if rule.id not in of_text]
         if not run:
             judged.forget()
     if None in argued:

@@ -9,14 +9,14 @@ from collections.abc import Collection, Sequence
 import attrs
 
 from ptxkit.analyses.framework.routine import Routine, routines
-from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.framework.rule import Facts, Rule, folders_for
 from ptxkit.frozen import frozen
 from ptxkit.memo import expression
 from ptxkit.names import Kind, Laid, Names, Symbol
-from ptxkit.syntax import Function, Index, Name, Node, Section
+from ptxkit.syntax import Declaration, Function, Index, Name, Node, Section
 
 _CALLS = expression(r"call(?<!\wcall)\b")
-"""The word `call`. The pattern starts with letters, since that makes the search many times faster."""
+"""The word `call`."""
 
 
 @frozen
@@ -27,15 +27,17 @@ class Part:
     """Indices of the functions among the children of the module, ascending."""
     others: tuple[int, ...] = attrs.field(eq=False, repr=False)
     """Indices of the children that are neither functions with a body nor debugging information."""
+    concerns: frozenset[str] = attrs.field(eq=False, repr=False)
+    """The folders of rules that may report something in it."""
 
 
 def parts_of(facts: Facts) -> tuple[Part, ...]:
     """The parts of a module, in text order."""
-    text = facts.index.text
     others = [i for i, child in enumerate(facts.module.children) if not isinstance(child, Section) and not _has_body(child)]
     alone: list[int] = []
     together: list[int] = []
-    calling = [i for (i,), function in facts.functions if not function.header.is_entry or _CALLS.search(text, *extent(facts.index, i))]
+    words = _words(facts)
+    calling = [i for (i,), function in facts.functions if not function.header.is_entry or _CALLS.search(words[i])]
     joined = _joined(facts, calling)
     for (i,), function in facts.functions:
         (alone if function.header.is_entry and i not in joined else together).append(i)
@@ -43,7 +45,18 @@ def parts_of(facts: Facts) -> tuple[Part, ...]:
         # with duplicate names, it is ambiguous which function is called
         together, alone = sorted([*together, *alone]), []
     found = [(i,) for i in alone] + ([tuple(together)] if together else [])
-    return tuple([Part(one, tuple(others)) for one in sorted(found)])
+    common = folders_for("\n".join([facts.module.children[i].text for i in others]))
+    return tuple([Part(one, tuple(others), common.union(*[folders_for(words[i]) for i in one])) for one in sorted(found)])
+
+
+def _words(facts: Facts) -> dict[int, str]:
+    """For each function: its header, its declarations, and one instruction of each pattern, with zeros for numbers in operands."""
+    found = {i: {function.header.text} for (i,), function in facts.functions}
+    for laid in facts.names.blocks:
+        own = found[laid.path[0]]
+        own.update([pattern.text for pattern in set(laid.code.patterns)])
+        own.update([other.text for _, other in laid.others if type(other) is Declaration])
+    return {i: "\n".join(own) for i, own in found.items()}
 
 
 def _joined(facts: Facts, wanted: Collection[int]) -> frozenset[int]:
@@ -115,7 +128,7 @@ class PartFacts(Facts):
         self.is_asked = False
         """Whether `routines` has been read."""
         children = frozenset([i for part in parts for i in part.children])
-        self._is_whole = executes == facts.executes and children >= {i for (i,), _ in facts.functions}
+        self._is_whole = executes == facts.executes and len(children) == len(facts.functions)
         self._fresh = facts.routines if self._is_whole else routines(facts.module, children, executes=executes)
 
     @property

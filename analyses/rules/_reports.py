@@ -64,7 +64,7 @@ def unfenced_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
             at, other = one.instruction, (one.access, "accessed here")
             message = f"`{name}` is accessed before this without a wgmma.fence in between"
             if one.access < 0:
-                message = "control reaches this point from the start of the kernel with no wgmma.fence on the path"
+                message = "this operation has no wgmma.fence before it on a path from the start of the kernel"
         else:
             at, other = one.access, (one.instruction, "used here")
             message = f"`{name}` is accessed here, after the wgmma.fence and before the operation that uses it"

@@ -101,6 +101,13 @@ class _State:
     tick: int
 
 
+def _wait_in_words(leave: int, count: int) -> str:
+    """In words, what a wait does that leaves at most `leave` of the committed groups in flight."""
+    if not leave:
+        return "this waits for all groups"
+    return f"this leaves {f'up to {leave} of {count} groups' if leave < count else 'every group'} in flight"
+
+
 def explore(
     routine: Routine,
     queues: Collection[str],
@@ -467,8 +474,7 @@ class _Explorer:
                 trail = Trail(i, "committed here" if queue.open else "", trail, trail.length + 1)
                 queue = queue.committed(trail)
             elif effect.action is Action.WAIT:
-                left = f"this leaves up to {effect.leave} of {len(queue.groups)} groups in flight"
-                what = left if effect.leave else "this waits for all groups"
+                what = _wait_in_words(effect.leave or 0, len(queue.groups))
                 if effect.reading:
                     what += ", until they have read their sources"
                 trail = Trail(i, what, trail, trail.length + 1)

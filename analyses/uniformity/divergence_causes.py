@@ -76,7 +76,7 @@ def _step(solved: Propagation, number: int, why: str) -> Step:
     i = value.instruction if value.origin is Origin.WRITE else -1
     if value.origin is Origin.PHI:
         i = solved.flow.blocks[value.block].start
-    return Step(i, _name(solved, number), solved.levels[number], why)
+    return Step(i, _name(solved, number), solved.level(number), why)
 
 
 def _name(solved: Propagation, number: int) -> str:
@@ -85,7 +85,7 @@ def _name(solved: Propagation, number: int) -> str:
 
 def _begins(solved: Propagation, number: int) -> Step | None:
     """The link of a value that is a source of divergence; None if it depends on others."""
-    value, level = ssa(solved.routine).values[number], solved.levels[number]
+    value, level = ssa(solved.routine).values[number], solved.level(number)
     if value.origin is Origin.ENTRY:
         return _step(solved, number, f"`{_name(solved, number)}` on entry")
     if value.origin is Origin.PHI:
@@ -105,7 +105,7 @@ def _begins(solved: Propagation, number: int) -> Step | None:
 
 def _causes(solved: Propagation, number: int) -> list[tuple[int, Links]]:
     """The values that a value depends on with a level no higher, each with the links between."""
-    value, level = ssa(solved.routine).values[number], solved.levels[number]
+    value, level = ssa(solved.routine).values[number], solved.level(number)
     if value.origin is not Origin.PHI:
         inputs = ssa(solved.routine).uses[value.instruction] + value.operands
         found = [use for use in dict.fromkeys(inputs) if use >= 0 and solved.used(use, value.block) <= level]
@@ -115,7 +115,7 @@ def _causes(solved: Propagation, number: int) -> list[tuple[int, Links]]:
     for operand in dict.fromkeys(value.operands):
         if operand < 0 or solved.used(operand, value.block) > level:
             continue
-        if solved.levels[operand] <= level:
+        if solved.level(operand) <= level:
             causes.append((operand, (_step(solved, number, f"`{name}` comes here on several paths"),)))
             continue
         left = _where_left(solved, operand, level)
@@ -132,7 +132,7 @@ def _causes(solved: Propagation, number: int) -> list[tuple[int, Links]]:
 def _read(solved: Propagation, number: int, level: Level, links: Links) -> list[tuple[int, Links]]:
     """A value that is read, with the links to its reader; if it is more uniform within its loop, the condition of the loop's exit
     instead."""
-    left = _where_left(solved, number, level) if solved.levels[number] > level else None
+    left = _where_left(solved, number, level) if solved.level(number) > level else None
     if left is None:
         return [(number, links)]
     out = _step(solved, number, f"`{_name(solved, number)}` comes out of a loop that threads leave in different iterations")

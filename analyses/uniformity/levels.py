@@ -8,6 +8,10 @@ that reach it, each time that they do.
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
+from functools import cached_property
+
+import attrs
 
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.threads.lanes import Thread
@@ -60,7 +64,7 @@ class Divergence:
     """What is assumed about the launch, as text; may be empty."""
 
 
-@frozen
+@attrs.frozen(eq=False)
 class Verdict:
     """What is known about a branch, a guard or a point.
 
@@ -68,9 +72,14 @@ class Verdict:
     """
 
     level: Level
-    refuted: Divergence | None = None
     assumption: str = ""
     """What `level` assumes about the launch, as text; may be empty."""
+    _refute: Callable[[], Divergence | None] = attrs.field(default=lambda: None, repr=False)
+
+    @cached_property
+    def refuted(self) -> Divergence | None:
+        """Two threads that differ; they are searched for when they are first asked for."""
+        return self._refute()
 
     def holds(self, level: Level) -> bool:
         """Whether the threads of each such group are certainly uniform."""

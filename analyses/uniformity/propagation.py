@@ -6,6 +6,8 @@ of a value may raise it again (`term_levels`); knowledge about a counted loop ma
 branches on the path (`implied_branches`). In an irreducible loop, iterations have no meaning once threads diverge: all values defined in it
 drop.
 
+Levels are found for the values on which branches depend; those of others when they are first asked for, since no branch depends on them.
+
 A loaded value counts as uniform for all threads that load from one address. That does not hold after a loop in which threads wait for one
 another in sequence, as for a lock, up to the next barrier of the CTA.
 """
@@ -13,7 +15,8 @@ another in sequence, as for a lock, up to the next barrier of the CTA.
 from __future__ import annotations
 
 import heapq
-from itertools import islice
+from collections.abc import Iterable
+from itertools import chain, islice
 
 from ptxkit.analyses.cfg.dataflow import fixpoint
 from ptxkit.analyses.cfg.dominators import dominators
@@ -45,7 +48,7 @@ MOST_PATHS = 64
 
 
 class Propagation:
-    """The solution for a function in a context. `levels` by value, `branches` and `joins` by block, `exits` by loop."""
+    """The solution for a function in a context. `branches` and `joins` by block, `exits` by loop."""
 
     def __init__(self, routine: Routine, context: Context) -> None:
         self.routine = routine
@@ -56,7 +59,7 @@ class Propagation:
         self.forest = loops(routine)
         self.divergences = Divergences(self.flow, self.forest, dominators(routine).post)
         self.template = Template(routine, context.flat, handed_out(routine).of)
-        self.levels: list[Level] = [GRID] * len(self.ssa.values)
+        self._levels: list[Level] = [GRID] * len(self.ssa.values)
         self.branches: list[Level] = [GRID] * len(self.flow.blocks)
         self.joins: list[Level] = [GRID] * len(self.flow.blocks)
         self.exits: list[Level] = [GRID] * len(self.forest.loops)
@@ -89,17 +92,29 @@ class Propagation:
         self._paths_of: dict[tuple[int, int], int] = {}
         self._any_exit = False
         self._queue: list[int] = []
+        self._wanted = bytearray(len(self.ssa.values))
+        """The values whose levels are known."""
         self._waiting = bytearray(b"\1" * len(self.ssa.values))
-        """The values to visit; initially all, in block order."""
+        """The values to visit, now or when they are wanted."""
         self._solve()
 
     # --- what is read
 
+    def level(self, number: int) -> Level:
+        """The level of a value where it is defined."""
+        self._want([number])
+        return self._levels[number]
+
     def used(self, number: int, block: int) -> Level:
         """The level of a value where a block reads it."""
+        if number >= 0:
+            self._want([number])
+        return self._used(number, block)
+
+    def _used(self, number: int, block: int) -> Level:
         if number < 0:
             return THREAD
-        level = self.levels[number]
+        level = self._levels[number]
         if self._any_exit and level:
             loop = self.forest.innermost[self.ssa.values[number].block]
             while loop is not None and block not in (around := self.forest.loops[loop]):
@@ -123,6 +138,7 @@ class Propagation:
             return THREAD, ()
         for other in numbers:
             self._others.setdefault(other, set()).add(number)
+        self._enqueue(numbers)
         return level, tuple(sorted(numbers))
 
     def _is_of_unknown(self, number: int) -> bool:
@@ -150,18 +166,33 @@ class Propagation:
     # --- the fixpoint
 
     def _solve(self) -> None:
-        blocks = self.flow.blocks
-        definitions = self.ssa.definitions
-        for number in self.ssa.entry.values():
-            self._visit(number)
+        # what is passed in parameters connects values other than by reading registers
+        whole = range(len(self.ssa.values)) if self.parameters.is_needed else ()
+        self._want(chain(whole, *[self._deciding(block) for block in self._dependent.values()]))
         for block in self.flow.order:
-            for phi in self.ssa.phis[block]:
-                self._visit(phi)
-            for i in range(blocks[block].start, blocks[block].end):
-                for number in definitions[i]:
-                    self._visit(number)
-            if blocks[block].end - 1 in self._dependent:
+            if self.flow.blocks[block].end - 1 in self._dependent:
                 self._branch(block)
+        self._settle()
+
+    def _want(self, numbers: Iterable[int]) -> None:
+        """Finds the levels of values, and of those that they depend on."""
+        self._enqueue(numbers)
+        self._settle()
+
+    def _enqueue(self, numbers: Iterable[int]) -> None:
+        wanted, values, uses = self._wanted, self.ssa.values, self.ssa.uses
+        rest = [number for number in numbers if number >= 0 and not wanted[number]]
+        while rest:
+            number = rest.pop()
+            if wanted[number]:
+                continue
+            wanted[number] = 1
+            heapq.heappush(self._queue, number)
+            value = values[number]
+            inputs = value.operands if value.instruction < 0 else uses[value.instruction] + value.operands
+            rest += [before for before in inputs if before >= 0 and not wanted[before]]
+
+    def _settle(self) -> None:
         while self._queue:
             self._visit(heapq.heappop(self._queue))
 
@@ -173,9 +204,9 @@ class Propagation:
     def _visit(self, number: int) -> None:
         self._waiting[number] = 0
         level = self._compute(number)
-        if level >= self.levels[number]:
+        if level >= self._levels[number]:
             return
-        self.levels[number] = level
+        self._levels[number] = level
         waiting, definitions, dependent = self._waiting, self.ssa.definitions, self._dependent
         for i in self.ssa.readers[number]:
             for written in definitions[i]:
@@ -208,7 +239,7 @@ class Propagation:
         if narrows and level < CTA:
             base, numbers = self.level_bound(number)
             if base > level:
-                level = max(level, min([self.used(other, value.block) for other in numbers] + [base]))
+                level = max(level, min([self._used(other, value.block) for other in numbers] + [base]))
         loop = self.forest.innermost[value.block] if self._any_exit else None
         while loop is not None:
             level = min(level, self.floors[loop])
@@ -227,7 +258,7 @@ class Propagation:
         for operand in value.operands:
             if operand >= 0:
                 # read here, not at the end of the predecessor: the edge may leave a loop
-                level = min(level, self.used(operand, value.block))
+                level = min(level, self._used(operand, value.block))
         return level
 
     def _joined(self, value: Value) -> Level:
@@ -259,24 +290,24 @@ class Propagation:
             # the lowest level of all inputs, guard included
             level = plan.base
             for use in uses:
-                read = self.used(use, block) if self._any_exit or use < 0 else self.levels[use]
+                read = self._used(use, block) if self._any_exit or use < 0 else self._levels[use]
                 if read < level:
                     level = read
         elif i not in self._registers.weak:
             return self._made(number, i, bound, plan, uses, block)
         elif type(self.routine.instructions[i].children[0]) is Guard:
-            level = min(self._made(number, i, bound, plan, uses[1:], block), self.used(uses[0], block))
+            level = min(self._made(number, i, bound, plan, uses[1:], block), self._used(uses[0], block))
         else:
             level = self._made(number, i, bound, plan, uses, block)
         for old in value.operands:
-            level = min(level, self.used(old, block))
+            level = min(level, self._used(old, block))
         return level
 
     def _made(self, number: int, i: int, bound: Bound, plan: Transfer, uses: tuple[int, ...], block: int) -> Level:
         """The level of what an instruction writes when it is executed."""
         position = number - self.ssa.definitions[i][0]
         if bound.flow == "call":
-            return self.parameters.result(i, position, lambda use: self.used(use, block))
+            return self.parameters.result(i, position, lambda use: self._used(use, block))
         how, group = plan.of(position)
         if how is How.NEVER or how is How.ONE:
             return THREAD
@@ -285,12 +316,12 @@ class Propagation:
         level = plan.base
         for use in uses:
             if level:
-                level = min(level, self.used(use, block))
+                level = min(level, self._used(use, block))
         if how is How.BROADCAST:
-            agreed = min([self.used(uses[at], block) for at in plan.control if at < len(uses)], default=GRID)
+            agreed = min([self._used(uses[at], block) for at in plan.control if at < len(uses)], default=GRID)
             return max(level, WARP) if agreed >= WARP and is_whole_warp(self.routine, i, bound) else level
         if plan.parameters and self.parameters.is_needed:
-            stored = self.parameters.load(i, lambda use, at: self.used(use, at))
+            stored = self.parameters.load(i, lambda use, at: self._used(use, at))
             level = level if stored is None else min(level, stored)
         if how is How.MEMORY and level:
             level = min(level, self._space(i, bound), self.unordered[block])
@@ -299,7 +330,7 @@ class Propagation:
     def _group(self, bound: Bound, plan: Transfer, group: Level, uses: tuple[int, ...], block: int) -> Level:
         if not groups_itself(bound):
             return THREAD if dominators(self.routine).depends_on(block, staying=True) else group
-        agreed = min([self.used(uses[at], block) for at in plan.control if at < len(uses)], default=GRID)
+        agreed = min([self._used(uses[at], block) for at in plan.control if at < len(uses)], default=GRID)
         return group if agreed >= group else THREAD
 
     def _space(self, i: int, bound: Bound) -> Level:
@@ -347,16 +378,16 @@ class Propagation:
 
     # --- branches
 
-    def _branch(self, block: int) -> None:
+    def _deciding(self, block: int) -> tuple[int, ...]:
+        """The values that decide where threads go at the end of a block."""
         i = self.flow.blocks[block].end - 1
-        uses = self.ssa.uses[i]
-        guarded = type(self.routine.instructions[i].children[0]) is Guard
-        bound = self._bounds[i]
+        uses, bound = self.ssa.uses[i], self._bounds[i]
         if not isinstance(bound, Bound) or bound.flow == "branch-indexed":
-            deciding: tuple[int, ...] = uses
-        else:
-            deciding = uses[:1] if guarded else ()
-        level = min([self.used(use, block) for use in deciding], default=GRID)
+            return uses
+        return uses[:1] if type(self.routine.instructions[i].children[0]) is Guard else ()
+
+    def _branch(self, block: int) -> None:
+        level = min([self._used(use, block) for use in self._deciding(block)], default=GRID)
         if level < CTA and level < self.branches[block]:
             proved = self._proved.get(block)
             if proved is None:
@@ -391,7 +422,8 @@ class Propagation:
         loop = self.forest.loops[index]
         for block in bits(loop.blocks):
             for number in self._made_in[block]:
-                self._users_outside(number, loop.blocks)
+                if self._wanted[number]:
+                    self._users_outside(number, loop.blocks)
         if level < CTA and self._is_lock(loop.blocks):
             self._unorder(index, level)
 

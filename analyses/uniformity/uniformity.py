@@ -16,7 +16,7 @@ semantics, which would be a race. `propagation` computes the levels, `witness` t
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.framework.routine import Routine, fact
@@ -60,7 +60,7 @@ class Uniformity:
 
     def level(self, number: int) -> Level:
         """The level of a value where it is defined: it concerns threads that define it in the same iteration of all enclosing loops."""
-        return self.solved.levels[number]
+        return self.solved.level(number)
 
     def used(self, number: int, block: int) -> Level:
         """The level of a value where a block reads it: threads that left a loop in different iterations may hold different values."""
@@ -77,11 +77,11 @@ class Uniformity:
             level = self._guard_level(i)
             if level < Level.WARP and self._is_alone(self._flow.block_of[i]):
                 level = Level.WARP
-            refuted = None
-            if level < Level.CTA and enters_whole(self.routine):
-                refuted = guard_witness(self.solved, self.reach, i)
-            found = self._guards[i] = Verdict(level, refuted, self.assumption if level else "")
+            found = self._guards[i] = Verdict(level, self.assumption if level else "", partial(self._guard_refuted, i, level))
         return found
+
+    def _guard_refuted(self, i: int, level: Level) -> Divergence | None:
+        return guard_witness(self.solved, self.reach, i) if level < Level.CTA and enters_whole(self.routine) else None
 
     def _is_alone(self, block: int) -> bool:
         """Whether at most one thread of each warp ever reaches a block, so that it cannot diverge there."""
@@ -104,7 +104,8 @@ class Uniformity:
     def levels(self) -> tuple[tuple[Level, ...], tuple[Level, ...], tuple[Level, ...]]:
         """All levels at once: of values, of the branch at the end of each block, and of each block."""
         entry = self.context.entry
-        return tuple(self.solved.levels), tuple(self.solved.branches), tuple([min(level, entry) for level in self._staying])
+        levels = tuple(map(self.solved.level, range(len(ssa(self.routine).values))))
+        return levels, tuple(self.solved.branches), tuple([min(level, entry) for level in self._staying])
 
     def point(self, i: int, exits_count: bool = False) -> Verdict:
         """Whether all threads of a group execute instruction `i` if any does, its guard included.
@@ -115,7 +116,8 @@ class Uniformity:
         around, guard = self.block(self._flow.block_of[i], exits_count), self.guard(i)
         if self.routine.instructions[i].guard is None or self._ends_block(i):
             return around
-        return Verdict(min(around.level, guard.level), around.refuted or guard.refuted, around.assumption or guard.assumption)
+        level, assumption = min(around.level, guard.level), around.assumption or guard.assumption
+        return Verdict(level, assumption, lambda: around.refuted or guard.refuted)
 
     def _ends_block(self, i: int) -> bool:
         """Whether it is a branch or an exit: its guard selects the successor, not whether it is executed."""
@@ -128,11 +130,14 @@ class Uniformity:
         found = self._blocks.get(key)
         if found is None:
             level = min((self._leaving if exits_count else self._staying)[block], self.context.entry)
-            refuted = None
-            if level < Level.CTA and enters_whole(self.routine):
-                refuted = block_witness(self.solved, self.reach, block, exits_count, lambda i: self.guard(i).refuted)
-            found = self._blocks[key] = Verdict(level, refuted, self.assumption if level else "")
+            refute = partial(self._block_refuted, block, exits_count, level)
+            found = self._blocks[key] = Verdict(level, self.assumption if level else "", refute)
         return found
+
+    def _block_refuted(self, block: int, exits_count: bool, level: Level) -> Divergence | None:
+        if level >= Level.CTA or not enters_whole(self.routine):
+            return None
+        return block_witness(self.solved, self.reach, block, exits_count, lambda i: self.guard(i).refuted)
 
     @cached_property
     def _staying(self) -> list[Level]:

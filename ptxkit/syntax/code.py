@@ -10,6 +10,7 @@ import bisect
 import threading
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from ptxkit.memo import collector_paused
@@ -62,6 +63,20 @@ class Code(Deferred):
         """The text of each instruction's pattern."""
         return [pattern.text for pattern in self.patterns]
 
+    def numbers(self, texts: Collection[str]) -> list[int]:
+        """The numbers of the instructions whose patterns have one of these texts."""
+        wanted = {pattern for pattern in set(self.patterns) if pattern.text in texts}
+        return [number for number, pattern in enumerate(self.patterns) if pattern in wanted] if wanted else []
+
+    def firsts(self) -> dict[str, int]:
+        """The text of each pattern, with the number of the first instruction that has it."""
+        # of equal keys, the last wins
+        backwards = dict(zip(reversed(self.patterns), range(len(self.patterns) - 1, -1, -1), strict=True))
+        found: dict[str, int] = {}
+        for pattern, number in sorted(backwards.items(), key=itemgetter(1)):
+            found.setdefault(pattern.text, number)
+        return found
+
     def names(self) -> set[str]:
         """The names that the instructions use, and numbers."""
         found = words(self._operands)
@@ -74,14 +89,14 @@ class Code(Deferred):
         used = chain(self._operands.translate(_SEPARATORS).split(), *[pattern.names for pattern in self.patterns])
         return [name if (name := word.partition(".")[0]) in names else "" for word in used]
 
-    def examples(self, numbers: Iterable[int]) -> list[Instruction]:
+    def examples(self, numbers: Collection[int]) -> list[Instruction]:
         """The instructions of these numbers, without comments. They are other objects than those among the statements."""
-        texts = self.operands
+        texts = self.operands if numbers else ()
         return _instructions([(self.patterns[number], texts[number]) for number in numbers])
 
-    def indices(self, numbers: Iterable[int]) -> list[int]:
+    def indices(self, numbers: Collection[int]) -> list[int]:
         """The indices of the instructions of these numbers among all statements."""
-        before = [index - i for i, (index, _) in enumerate(self._others)]
+        before = [index - i for i, (index, _) in enumerate(self._others)] if numbers else []
         return [number + bisect.bisect_right(before, number) for number in numbers]
 
     @property
@@ -147,12 +162,13 @@ class Draft:
         self.last: Node | None = None
         """The last statement, unless it is an instruction."""
 
-    def extend(self, patterns: Sequence[Any], operands: Sequence[str], rows: Sequence[Sequence[str]], start: int, end: int) -> None:
-        """Adds the instructions from `start` to `end` of a stretch of text. The first text of a row is what comments lead it."""
+    def extend(self, patterns: Sequence[Any], operands: Sequence[str], comments: Sequence[str], start: int, end: int) -> None:
+        """Adds the instructions from `start` to `end` of a stretch of text, with the comments that lead them."""
         if start == end:
             return
-        before = len(self._patterns) - start
-        self._comments.update([(before + i, rows[i][0]) for i in range(start, end) if rows[i][0]])
+        if any(comments[start:end]):
+            before = len(self._patterns) - start
+            self._comments.update([(before + i, comments[i]) for i in range(start, end) if comments[i]])
         self._patterns += patterns[start:end]
         self._operands.append(BETWEEN.join(operands[start:end]))
         self._count += end - start

@@ -284,11 +284,15 @@ _remembered = Remembered()
 
 
 def remembered() -> Remembered:
-    """The operands, heads and patterns that were met in this process, unless they are too many to be kept."""
+    """The operands, heads and patterns that were met in this process, but for those that were forgotten."""
+    return _remembered
+
+
+def forget_if_many() -> None:
+    """Forgets the operands, heads and patterns that were met, if they are too many to be kept."""
     global _remembered
     if len(_remembered) > MOST_REMEMBERED:
         _remembered = Remembered()
-    return _remembered
 
 
 def split(arguments: str) -> tuple[list[str], int | tuple[str, ...]]:

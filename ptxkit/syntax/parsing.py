@@ -14,7 +14,7 @@ from ptxkit.memo import collector_paused, expression
 from ptxkit.syntax import lexical, shapes
 from ptxkit.syntax.code import Draft
 from ptxkit.syntax.initializers import Initializers
-from ptxkit.syntax.instructions import GUARD, OPCODE, Irregular, Pattern, Remembered, remembered
+from ptxkit.syntax.instructions import GUARD, OPCODE, Irregular, Pattern, Remembered, forget_if_many, remembered
 from ptxkit.syntax.lexical import END, KEYWORD_TOKEN, NAME_TOKEN, NOT, NUMBER_TOKEN, OTHER, RUN_TOKEN, STRING_TOKEN, UNCLOSED
 from ptxkit.syntax.lowering import plain
 from ptxkit.syntax.nodes import (
@@ -117,8 +117,8 @@ def parse(text: str, path: str | None = None) -> Module:
     if not isinstance(text, str):
         raise TypeError(f"expected PTX as str, not {type(text).__name__}")
     with collector_paused():
-        known, effort = remembered(), _Effort()
-        parser = _Parser(text, known, effort)
+        forget_if_many()
+        parser = _Parser(text, remembered(), _Effort())
         trailing = parser.run()
         return Module(parser.draft.code().children, trailing, path)
 
@@ -137,6 +137,7 @@ def parse_statement(text: str) -> Node:
 
 def parse_operand(text: str) -> Node:
     """Parses one operand. Raises ValueError if the text is none."""
+    forget_if_many()
     try:
         return remembered().operands[text]
     except (Irregular, Hopeless):
@@ -193,33 +194,33 @@ class _Parser:
         """Takes the statements whose groups these are, the last of which end at `end`, and gives where it had to stop."""
         if rows[0][-1]:
             return end - len(rows[0][0]) - len(rows[0][-1])
-        heads, operands = [row[1] for row in rows], [row[2] for row in rows]
+        comments, heads, operands, lines, spaces, directives, _ = zip(*rows, strict=True)
         patterns = self.known.found(heads, operands)
         known = 0
         for i in [i for i, pattern in enumerate(patterns) if pattern is None]:
             if heads[i] and self._learn(patterns, i, heads[i], operands[i]):
                 continue
-            self.draft.extend(patterns, operands, rows, known, i)
+            self.draft.extend(patterns, operands, comments, known, i)
             known = i + 1
-            comments, _, _, line, space, directive, rest = rows[i]
+            comment, line, directive = comments[i], lines[i], directives[i]
             if line:
                 if line[-1] not in "{}":
-                    key = comments + line
-                    self.draft.add(self.lines.get(key) or self._line(comments, line, key))
+                    key = comment + line
+                    self.draft.add(self.lines.get(key) or self._line(comment, line, key))
                 elif line[-1] == "{" and len(self.stack) == MAX_DEPTH:
                     begin = end - _length(rows[known:]) - 1
                     message = f"blocks nested deeper than {MAX_DEPTH}"
-                    self.draft.add(Error(comments + line[:-1], self.text[begin:], message, 0))
+                    self.draft.add(Error(comment + line[:-1], self.text[begin:], message, 0))
                     return len(self.text)
                 else:
-                    self._brace(comments, line)
+                    self._brace(comment, line)
                 continue
             if heads[i]:
                 row_end = end - _length(rows[known:])
                 body = heads[i].lstrip(_WHITE)
-                at = self._take_irregular(comments + heads[i][: -len(body)], f"{body}{operands[i]};", row_end)
+                at = self._take_irregular(comment + heads[i][: -len(body)], f"{body}{operands[i]};", row_end)
             elif directive:
-                leading = comments + space
+                leading = comment + spaces[i]
                 statement = self.repeated.get((leading, directive)) or self._quickly(leading, directive)
                 if statement is not None:
                     self._add(statement)
@@ -227,10 +228,10 @@ class _Parser:
                 row_end = end - _length(rows[known:])
                 at = self._take_other(leading, row_end - len(directive))
             else:
-                return end - len(comments) - len(rest)
+                return end - _length(rows[i:])
             if at != row_end:
                 return at
-        self.draft.extend(patterns, operands, rows, known, len(rows))
+        self.draft.extend(patterns, operands, comments, known, len(rows))
         return end
 
     def _take_irregular(self, leading: str, text: str, end: int) -> int:

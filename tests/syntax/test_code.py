@@ -66,6 +66,15 @@ def test_digits_that_decide_what_an_operand_is_are_looked_at() -> None:
     assert type(next(one for one in instructions if one.opcode.mnemonic == "vadd").operands[1]) is Component
 
 
+def test_instructions_by_the_texts_of_their_patterns() -> None:
+    code = code_of(body(kernel("ld.u32 a, [b+4];", "ret;", "@p ld.u32 a, [b+8];", "ld.u32 a, [b+8];")))
+
+    assert code.firsts() == {"ld.u32 a [b+0]": 0, "ret": 1, "@p ld.u32 a [b+0]": 2}
+    assert code.numbers({"ld.u32 a [b+0]", "ret"}) == [0, 1, 3]
+    assert code.numbers({"bra"}) == []
+    assert code.examples([]) == code.indices([]) == []
+
+
 def test_instructions_of_one_pattern_have_their_own_operands_and_comments() -> None:
     block = body(kernel("add.s32 %r1, %r2, -3; // one", "/* two */ add.s32 %r10, %r20, -30;", "add.s32 %r1, %r2, -%r3;"))
     code = code_of(block)

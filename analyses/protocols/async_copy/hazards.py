@@ -31,7 +31,7 @@ _EARLY = {*_FIRST, CopyFault.WAIT_GROUP_TOO_WEAK, CopyFault.CPASYNC_READ_BEFORE_
 
 _SAID: dict[str, str] = {
     CopyFault.WAIT_BEFORE_COMMIT: "this wait does not cover copies that are committed to a group only after it",
-    CopyFault.WAIT_GROUP_TOO_WEAK: "this wait may leave in flight the group whose bytes are {accessed} next: fewer may stay in flight",
+    CopyFault.WAIT_GROUP_TOO_WEAK: "this wait may leave in flight the group whose bytes are {accessed} next: it must leave fewer",
     CopyFault.GROUP_COUNT_UNBALANCED_OVER_BACK_EDGE: (
         "this wait relies on one group per iteration, but on this path an iteration commits none"
     ),

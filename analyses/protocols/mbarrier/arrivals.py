@@ -9,7 +9,7 @@ from ptxkit.analyses.cfg.loops import loops
 from ptxkit.analyses.cfg.paths import comes_without
 from ptxkit.analyses.events.steps import Does
 from ptxkit.analyses.framework.finding import Finding
-from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import WARP, WARP_MASK, cluster_size
 from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.usage import Usage, Use, rings, usage
@@ -89,10 +89,19 @@ def _comes_again(routine: Routine, i: int) -> bool:
     index = forest.innermost[flow.block_of[i]]
     if index is None:
         return False
-    waits = {use.instruction for use in usage(routine).of(Does.WAIT)}
-    within = [use for use in usage(routine).of(Does.WAIT) if flow.block_of[use.instruction] in forest.loops[index]]
-    asked = {(use.base, use.offsets) for use in within if not use.step.is_spinning}
-    if any(use.step.is_spinning and (use.base, use.offsets) in asked for use in within):
-        # a wait that is skipped if the phase was already tested
+    if index in _loops_with_skipped_waits(routine):
         return False
-    return comes_without(routine, waits, i + 1)(i)
+    return comes_without(routine, {use.instruction for use in usage(routine).of(Does.WAIT)}, i + 1)(i)
+
+
+@fact
+def _loops_with_skipped_waits(routine: Routine) -> frozenset[int]:
+    """The loops with a wait that is skipped if the phase was already tested."""
+    block_of, waits = control_flow(routine).block_of, usage(routine).of(Does.WAIT)
+    found = set()
+    for loop in loops(routine).loops:
+        within = [use for use in waits if block_of[use.instruction] in loop]
+        asked = {(use.base, use.offsets) for use in within if not use.step.is_spinning}
+        if any(use.step.is_spinning and (use.base, use.offsets) in asked for use in within):
+            found.add(loop.index)
+    return frozenset(found)

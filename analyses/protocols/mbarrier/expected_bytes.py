@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from ptxkit.analyses.cfg.dominators import dominators
@@ -71,7 +71,7 @@ def too_many_bytes(routine: Routine, known: Usage) -> Iterator[Finding]:
                 return
 
 
-def _room(routine: Routine, ring: Ring, copies: list[Use]) -> int | None:
+def _room(routine: Routine, ring: Ring, copies: Sequence[Use]) -> int | None:
     """The bytes between successive stages, in all destinations of the copies; None if unknown."""
     starts: dict[object, dict[int, int]] = {}
     for copy in copies:
@@ -187,7 +187,7 @@ def _loads(routine: Routine, ring: Ring) -> Iterator[_Load]:
     dominates = dominators(routine).tree.dominates
     waits = [use for use in usage(routine).of(Does.WAIT) if use.step.is_spinning]
     groups: dict[tuple[object, ...], list[Use]] = {}
-    for use in sorted(ring.of(Does.EXPECT, Does.COPY), key=lambda use: use.instruction):
+    for use in sorted((*ring.of(Does.EXPECT), *ring.of(Does.COPY)), key=lambda use: use.instruction):
         block = flow.block_of[use.instruction]
         last = -1
         for wait in waits:

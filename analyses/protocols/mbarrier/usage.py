@@ -7,7 +7,8 @@ is the set of mbarriers that one instruction iterates over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from itertools import pairwise
 
 import attrs
@@ -76,7 +77,15 @@ class Use:
         return [Address(self.base, offset) for offset in sorted(self.offsets)] if self.base is not None else []
 
 
-@frozen(eq=False)
+def _by_operation(uses: Iterable[Use]) -> dict[Does, tuple[Use, ...]]:
+    """The uses of each kind."""
+    found: dict[Does, list[Use]] = {}
+    for use in uses:
+        found.setdefault(use.does, []).append(use)
+    return {does: tuple(own) for does, own in found.items()}
+
+
+@attrs.frozen(eq=False)
 class Usage:
     """All operations of a kernel on its mbarriers."""
 
@@ -86,8 +95,13 @@ class Usage:
     is_closed: bool
     """Whether there are no other operations: no called function may perform any."""
 
-    def of(self, *does: Does) -> list[Use]:
-        return [use for use in self.uses if use.does in does]
+    @cached_property
+    def _of(self) -> dict[Does, tuple[Use, ...]]:
+        return _by_operation(self.uses)
+
+    def of(self, does: Does) -> tuple[Use, ...]:
+        """The uses of one kind."""
+        return self._of.get(does, ())
 
 
 @fact
@@ -212,7 +226,7 @@ def address_parts(routine: Routine, address: Term) -> tuple[Location, Term]:
 # --- rings
 
 
-@frozen(eq=False)
+@attrs.frozen(eq=False)
 class Ring:
     """mbarriers that instructions iterate over; a single one if none does."""
 
@@ -228,8 +242,13 @@ class Ring:
         """Whether there are several."""
         return len(self.offsets) > 1
 
-    def of(self, *does: Does) -> list[Use]:
-        return [use for use in self.uses if use.does in does]
+    @cached_property
+    def _of(self) -> dict[Does, tuple[Use, ...]]:
+        return _by_operation(self.uses)
+
+    def of(self, does: Does) -> tuple[Use, ...]:
+        """The uses of one kind."""
+        return self._of.get(does, ())
 
     def may_be(self, *does: Does) -> bool:
         """Whether one of these operations may be performed on them."""

@@ -31,7 +31,7 @@ SIZES = (32, 64, 128, 256, 512)
 """Valid numbers of columns in an allocation."""
 FEW = 4
 """One case out of this many counts as an exception."""
-NO_FENCE = "there is no tcgen05.fence::after_thread_sync between the wait and this"
+NO_FENCE = "no tcgen05.fence::after_thread_sync separates this from the wait before it"
 BEFORE, AFTER = "tcgen05-before-thread-sync", "tcgen05-after-thread-sync"
 
 

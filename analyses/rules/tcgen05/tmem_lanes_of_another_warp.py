@@ -58,7 +58,8 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a warp accesses lanes of tensor memory that belong to another warp of its warpgroup, or a shift starts within those of one",
     why="Warp n of a warpgroup can access lanes 32 * n to 32 * n + 31 of tensor memory, and no others (9.1:9.7.16.8.1). An address in "
-    "lanes 0 to 31 is not a finding: widely used programs give it in all warps, so hardware seems to take it for the lanes of the warp. "
+    "lanes 0 to 31 is not a finding: widely used programs give it in all warps, so hardware seems to take it for the lanes of the warp; "
+    "`verify` is undecided there. "
     "Likewise the second CTA of a pair may count its lanes from 128. tcgen05.shift starts at a multiple of 32 (9.1:9.7.16.9.3).",
     is_shown=True,
     bad=_KERNEL.replace("FIRST_LANE", "sub.u32 %r5, 3, %r2;"),

@@ -14,6 +14,8 @@ Array = np.ndarray[Any, Any]
 Index = np.ndarray[Any, np.dtype[np.intp]]
 
 LANES, COLUMNS = 128, 512
+LANE_BITS = 16
+"""The lowest bit of the lane in an address."""
 
 CELL = 4
 """Size of a cell in bytes."""
@@ -58,7 +60,7 @@ def offsets(cta: int, rows: Array, columns: Array) -> Array:
 
 def split(address: int) -> tuple[int, int]:
     """Lane and column."""
-    return address >> 16 & 0xFFFF, address & 0xFFFF
+    return address >> LANE_BITS & 0xFFFF, address & 0xFFFF
 
 
 @cache

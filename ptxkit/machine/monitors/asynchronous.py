@@ -131,6 +131,8 @@ class InFlight:
         """How often each thread has waited in a queue."""
         self.known: dict[tuple[str, int], int] = {}
         """What mbarriers signal of a thread's operations, which a wait in their queue teaches it, too."""
+        self.ordered: dict[str, tuple[int, set[tuple[Any, ...]]]] = {}
+        """For each space, the operations that were found to be ordered after all earlier accesses, and how many of these there were."""
         self.at_issue: dict[int, dict[int, int]] = {}
         """What threads knew when operations began that signal mbarriers, by the number of the operation."""
 
@@ -470,9 +472,26 @@ class InFlight:
         return found
 
     def _against_threads(self, one: Flying) -> None:
-        """Checks an operation that starts against earlier accesses."""
-        races, footprint = self.races, one.footprint
+        """Checks an operation that starts against earlier accesses, unless one like it was found to be ordered after all of them: order
+        is never lost."""
+        races, footprint, kind = self.races, one.footprint, one.kind
         shadow = races.comparison.shadow(footprint.space, footprint.at, footprint.size)
+        columns = [column.tobytes() for column in (footprint.at, footprint.size, one.place)]
+        like = (footprint.kind, footprint.by_all, kind.group, kind.proxy, kind.strength, kind.is_collective, *columns)
+        accesses, ordered = self.ordered.get(footprint.space, (-1, set()))
+        if accesses != shadow.accesses:
+            ordered = set()
+            self.ordered[footprint.space] = shadow.accesses, ordered
+        if like in ordered:
+            return
+        conflicts = races.conflicts
+        self._compare(one, shadow)
+        if races.conflicts == conflicts:
+            ordered.add(like)
+
+    def _compare(self, one: Flying, shadow: Shadow) -> None:
+        """Reports the earlier accesses that conflict with an operation that starts and are not ordered before it."""
+        races, footprint = self.races, one.footprint
         piece, row = expanded(footprint.at, footprint.size, shadow.origin, shadow.grain)
         shadow.use(piece)
         for what, now, times, before in self._before(shadow, piece, one, row):

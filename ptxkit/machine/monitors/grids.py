@@ -2,7 +2,8 @@
 
 A kernel that executes `griddepcontrol` may start while a grid that it depends on is still running and writing memory. It is unknown which
 memory that is. Memory read through `.nc` is not written meanwhile (9.7.10.8). Of other memory, the monitor considers what the kernel itself
-writes and, if the kernel reads some memory through `.nc`, what it reads otherwise.
+writes and, if the kernel reads some memory through `.nc`, what it reads otherwise. Asynchronous copies before the wait usually read what
+no grid writes, which a launch does not show: the first is only named.
 
 It covers G001 and G002. Nothing goes wrong in this launch, but a launch that starts early may fail.
 """
@@ -20,6 +21,7 @@ from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.collected import DOES, Collected, Rule, short, spoken_thread
 
 if TYPE_CHECKING:
+    from ptxkit.machine.asynchronous import Flight
     from ptxkit.machine.code import Site
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.interfaces import Launch
@@ -51,6 +53,9 @@ class Grids(Monitor):
         self.waits, self.is_idle = WAITS in effects, effects.isdisjoint((WAITS, LAUNCHES))
         self._waited = np.zeros(0 if self.is_idle else launch.ctas * launch.threads, bool)
         self._early: dict[int, _Early] = {}
+        self._copies: dict[int, tuple[Site, int]] = {}
+        """The copies that start before the wait, each with its first thread."""
+        self.left_out: list[str] = []
         self._written: set[int] = set()
         self._after: set[int] = set()
         self._has_constants = False
@@ -62,6 +67,14 @@ class Grids(Monitor):
     def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
         if not self.is_idle and WAITS in lanes.site.bound.effects:
             self._waited[lanes.index] = True
+
+    def started(self, flight: Flight) -> None:
+        lanes, site = flight.lanes, flight.lanes.site
+        if not self.waits or flight.footprints is None or id(site) in self._copies:
+            return
+        early = np.flatnonzero(~self._waited[lanes.index])
+        if len(early) and any(one.space == ".global" and len(one.at) for one in flight.footprints()):
+            self._copies[id(site)] = site, int(lanes.index[early[0]])
 
     def access(self, access: Access) -> None:
         site = getattr(access.lanes, "site", None)
@@ -86,6 +99,10 @@ class Grids(Monitor):
     def end(self, launch: Launch) -> None:
         """Reports the first access to memory that another grid may still write. Only now is it known whether a thread waits, and what is
         written."""
+        copies = (self.collected.line(site) for site, thread in self._copies.values() if self._waited[thread])
+        self.left_out = [
+            f"the copy on line {line} starts before the wait for earlier grids: they may still write there" for line in copies
+        ][:1]
         found = next((one for one in self._early.values() if self._matters(one)), None)
         if found is None:
             return

@@ -90,13 +90,18 @@ class Knowledge:
     def known(self, place: Array, thread: Array, stamp: Array) -> Array:
         """Whether accesses of other threads of the launch, each with its stamp, happen before what the threads at `place` do now."""
         mine = place + self.first
-        same_cta = mine // self.threads == thread // self.threads
-        known: Array = (mine == thread) | (same_cta & (stamp <= self.floor_cta[place]))
+        known: Array = mine == thread
+        settled = stamp <= self.floor_cta[place]
+        # divisions take longest, and a kernel whose warps have roles settles nothing for its whole CTA
+        if settled.any():
+            known |= settled & (mine // self.threads == thread // self.threads)
         if known.all():
             return known
         rest = np.flatnonzero(~known)
         place, thread, stamp, mine = place[rest], thread[rest], stamp[rest], mine[rest]
-        found = (self.warp_of(mine) == self.warp_of(thread)) & (stamp <= self.floor_warp[place])
+        found = stamp <= self.floor_warp[place]
+        if found.any():
+            found &= self.warp_of(mine) == self.warp_of(thread)
         asked = np.flatnonzero(~found & (self.extra[place] != NOTHING))
         if len(asked):
             found[asked] = self.know_of(self.extra[place[asked]], thread[asked], stamp[asked])

@@ -22,9 +22,12 @@ from ptxkit.diagnostics import Diagnostic, Related, Severity
 from ptxkit.frozen import define
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.forms import Fragment
+from ptxkit.machine.asynchronous.arguments import named
 from ptxkit.machine.findings import Finding, launch_as_json
+from ptxkit.machine.matrices.tensor_memory import LANE_BITS, LANES
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.naming import Names, Side
+from ptxkit.machine.monitors.tensor_waits import WAITS
 from ptxkit.machine.plans import bits, is_copy
 from ptxkit.machine.values.distinct import are_among, distinct_numbers
 from ptxkit.syntax import Name, Vector
@@ -35,7 +38,11 @@ if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Launch, Residents
 
 Array = np.ndarray[Any, Any]
+WARP = 32
 WGMMA, FENCE = "wgmma", "wgmma-fence"
+COPIES = "copies a register in flight, as compilers do: by the ISA, the wait must come first"
+FIRST_LANES = "gives other warps the first 32 lanes of tensor memory, as programs do: by the ISA, each must name its own"
+"""What the ISA forbids (9.1: 9.7.16.8) and programs in use do."""
 RULES = {
     "F001": "wmma-shape-mismatch",
     "F002": "wmma-layout-mismatch",
@@ -94,8 +101,8 @@ class Matrices(Monitor):
     def __init__(self) -> None:
         self.findings: list[Finding] = []
         self.operations = 0
-        self.left_out: list[str] = []
-        """The first copy of a register in flight: the copy counts as in flight, too, and not as an early read."""
+        self._left_out: dict[str, int] = {}
+        """What is no finding although the ISA forbids it, each with its first line."""
         self._found: dict[tuple[str, int], int] = {}
 
     def begin(self, launch: Launch) -> None:
@@ -119,6 +126,11 @@ class Matrices(Monitor):
         self.of_pairs: Counter[int] = Counter()
         """How often each CTA has allocated for a pair."""
 
+    @property
+    def left_out(self) -> list[str]:
+        """What is no finding although the ISA forbids it."""
+        return [f"line {line} {what}" for what, line in self._left_out.items()]
+
     # --- events
 
     def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
@@ -136,6 +148,10 @@ class Matrices(Monitor):
             if bound.has(".cta_group::2"):
                 self.of_pairs.update(set(lanes.cta.tolist()))
         for one in bound.asynchronous:
+            if one.action == "open" and one.group in WAITS and FIRST_LANES not in self._left_out:
+                lane = np.asarray(named(bound, arguments)["taddr"]).astype(np.int64) >> LANE_BITS
+                if np.any((lane % LANES < WARP) & (lanes.thread % LANES >= WARP)):
+                    self._left_out[FIRST_LANES] = self.launch.span(lanes.site).line
             if one.action == "wait" and one.group.startswith("tcgen05"):
                 self._done(lanes, one.group, np.iinfo(np.int64).max)
 
@@ -157,9 +173,9 @@ class Matrices(Monitor):
         if is_copy(site.bound):
             source = of.rows(reads)
             if len(source) and len(into):
-                if not self.left_out and any(self._in_flight(of, source, lanes, "read")):
-                    line = self.launch.span(site).line
-                    self.left_out.append(f"line {line} copies a register in flight, as compilers do; by the ISA, the wait must come first")
+                if COPIES not in self._left_out and any(self._in_flight(of, source, lanes, "read")):
+                    # the copy counts as in flight, too
+                    self._left_out[COPIES] = self.launch.span(site).line
                 for column in (of.holder, of.written, of.shape, of.fragment):
                     column[np.ix_(into, places)] = column[np.ix_(source, places)]
             elif len(into):

@@ -463,7 +463,7 @@ class Mbarriers(Monitor):
             if self.collected.knows((id(site), "may end")):
                 return
             who = self.collected.names.thread(place + self.residents.first)
-            message = f"{spoken_thread(*who)} accesses shared memory of CTA {self._cta(cta)}, which does not wait for that before it ends"
+            message = f"{spoken_thread(*who)} accesses shared memory of CTA {self._cta(cta)}, which may have exited by then"
             side = {"cta": list(who[0]), "thread": list(who[1]), "line": self.collected.line(site), "kind": "access"}
             ends = self.collected.access(lanes, int(np.flatnonzero(lanes.cta == cta)[0]), "exit", None)
             witness = {"accesses": [side, ends], "space": "shared", "variable": "", "offset": 0, "bytes": 0}

@@ -206,19 +206,22 @@ class Fences:
         rows = rows[generic]
         if not len(rows):
             return
-        for number in distinct_numbers(place[rows]).tolist():
-            mine = rows[place[rows] == number]
-            # among many accesses, there are few distinct threads and stamps
-            first, which = distinct(before.thread[mine], before.stamp[mine])
-            asked = before.at(mine[first])
-            left, own = self.unfenced(number, asked.thread, asked.stamp, one.footprint.space, one.kind, one.kind.proxy)
-            bare = mine[left[which]]
-            self._notes(one, shadow, row, before, np.repeat(bare, times[bare]), what)
-            if what == "write" and one.footprint.kind != "write":
-                late = mine[(own & ~left)[which]]
-                # no operation reads the state of an mbarrier: what it reads there has been written since
-                data = late[~self.races.are(lambda kind: kind.is_object, before.site[late])]
-                self._notes(one, shadow, row, before, np.repeat(data, times[data]), what, "P003")
+        # among many accesses, there are few distinct threads and stamps
+        first, which = distinct(place[rows], before.thread[rows], before.stamp[rows])
+        asked, by = before.at(rows[first]), place[rows[first]]
+        left, own = np.ones((2, len(first)), bool)
+        for number in distinct_numbers(by).tolist():
+            mine = np.flatnonzero(by == number)
+            left[mine], own[mine] = self.unfenced(
+                number, asked.thread[mine], asked.stamp[mine], one.footprint.space, one.kind, one.kind.proxy
+            )
+        bare = rows[left[which]]
+        self._notes(one, shadow, row, before, np.repeat(bare, times[bare]), what)
+        if what == "write" and one.footprint.kind != "write":
+            late = rows[(own & ~left)[which]]
+            # no operation reads the state of an mbarrier: what it reads there has been written since
+            data = late[~self.races.are(lambda kind: kind.is_object, before.site[late])]
+            self._notes(one, shadow, row, before, np.repeat(data, times[data]), what, "P003")
 
     def unfenced(self, place: int, thread: Array, stamp: Array, space: str, kind: Kind, proxy: str, at: int = 0) -> tuple[Array, Array]:
         """Which accesses have no fence after them that happens before what a thread does now, and which have none by the accessing

@@ -63,6 +63,8 @@ class Races(Ordering):
         self.families = frozenset(families)
         self.by_the_letter = by_the_letter
         self.races: dict[tuple[int, int, bool], Race] = {}
+        self.conflicts = 0
+        """How often an operation in flight, or a completed one, was found to race."""
         self.unchecked = 0
         """Number of pairs of accesses to the same bytes that were too many to compare."""
 
@@ -180,6 +182,7 @@ class Races(Ordering):
         rule: str, why: str = "",
     ) -> None:  # fmt: skip
         """Records a race of an operation in flight, or of a completed one, with another access. `threads` may be agents."""
+        self.conflicts += 1
         key = (kinds[0].number, kinds[1].number, rule in RULES)
         known = self.races.get(key)
         if known is not None:

@@ -28,7 +28,7 @@ SPAN = 1 << 26
 MANY = -1
 REPEATED = 1 << 12
 """Number of columns of equal elements that are kept, since the same ones are asked for again and again."""
-ALIKE = 1 << 8
+REMEMBERED = 1 << 8
 """The same for columns of codes, which use memory."""
 
 _BITS = 32
@@ -62,7 +62,7 @@ def repeated(value: int, count: int) -> Array:
     return np.ndarray((count,), np.int64, np.int64(value).tobytes(), 0, (0,))
 
 
-@lru_cache(maxsize=ALIKE)
+@lru_cache(maxsize=REMEMBERED)
 def codes(size: int, grain: int, count: int) -> Array:
     """The codes of all pieces of `count` accesses of `size` bytes, access by access. Immutable."""
     found: Array = np.tile(code_of(size, np.arange(0, size, grain)), count)
@@ -233,6 +233,8 @@ class Shadow:
         self.length = 0
         self.changes = 0
         """Number of writes."""
+        self.accesses = 0
+        """Number of times that reads or writes were recorded."""
         self.used = np.zeros(0, bool)
         self.reads, self.writes = Log(), Log()
         self._numbers: dict[tuple[int, int, int], int] = {}
@@ -346,6 +348,7 @@ class Shadow:
     def note_writes(self, piece: Array, thread: Array, stamp: int, site: int, strength: int, code: Array) -> Array:
         """Records the last writes of pieces. Returns the rows whose piece a later row writes too."""
         self.changes += 1
+        self.accesses += 1
         count, mine = len(piece), thread + 1
         if strength or (self.writes.size and self.many_writers[piece].any()):
             # morally strong writes do not race, but are unordered, so all of them are kept
@@ -365,6 +368,7 @@ class Shadow:
 
         `floor` is the stamp up to which accesses of each thread's CTA happen before it: a write after this read is also after those.
         """
+        self.accesses += 1
         if piece.strides == (0,) and len(piece) > 1 and not strength:
             self._note_reads_of_one(int(piece[0]), thread, floor, stamp)
             count = len(piece)

@@ -111,6 +111,19 @@ mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r7;"
     assert bool([one for one in done.found if is_of_the_kernel(one)]) == shows
 
 
+@pytest.mark.parametrize(("counted", "shows"), [("%nctaid.y", False), ("1", True)])
+def test_an_axis_that_only_counts_the_ctas_that_meet_may_have_one(counted: str, shows: bool) -> None:
+    # each thread doubles its element; what an update returns decides no address. CTAs along y would double the same one
+    body = f"""ld.param.u64 %rd1, [p]; ld.param.u64 %rd6, [q]; mov.u32 %r1, %tid.x; mov.u32 %r6, %ctaid.x; mad.lo.u32 %r1, %r6, 1024, %r1;
+mov.u32 %r5, %nctaid.x; mov.u32 %r2, {counted}; mul.lo.u32 %r5, %r5, %r2; mov.u32 %r3, %ctaid.y; add.u32 %r5, %r5, %r3;
+atom.global.add.u32 %r4, [%rd6], %r5;
+mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; ld.global.u32 %r7, [%rd3]; add.u32 %r7, %r7, %r7;
+st.global.u32 [%rd3], %r7;"""
+    done = exercised(body, ".param .u64 p, .param .u64 q")
+
+    assert bool([one for one in done.found if is_of_the_kernel(one)]) == shows
+
+
 @pytest.mark.parametrize(("element", "rules"), [("mov.u32 %r5, %r1;", set()), ("shr.u32 %r5, %r1, 1;", {"S003"})])
 def test_a_block_of_several_rows_may_be_a_single_one(element: str, rules: set[str]) -> None:
     body = f""".shared .align 4 .b8 s[512];

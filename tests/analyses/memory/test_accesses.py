@@ -174,6 +174,28 @@ class TestSpaces:
     @pytest.mark.parametrize(
         "body",
         [
+            "multimem.ld_reduce.relaxed.sys.global.add.u32 %r1, [%rd1]; ld.global.u32 %r2, [%rd1];",
+            "@%p1 st.u32 [%rd1], %r2; multimem.red.relaxed.sys.global.add.u64 [%rd1+-4], %rd2;",
+        ],
+    )
+    def test_multimem_address_used_by_an_ordinary_instruction(self, body: str) -> None:
+        assert [one[0] for one in found("ld.param.u64 %rd1, [q];" + body)] == ["S005"]
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "multimem.red.relaxed.sys.global.add.u32 [%rd1], 1; ld.global.u32 %r2, [%rd2];",
+            "multimem.red.relaxed.sys.global.add.u32 [%rd1], 1; ld.global.u32 %r2, [%rd1+4];",
+            "@%p1 multimem.red.relaxed.sys.global.add.u32 [%rd1], 1; @!%p1 red.global.add.u32 [%rd1], 1;",
+            "@%p1 bra A; multimem.red.relaxed.sys.global.add.u32 [%rd1], 1; ret; A: red.global.add.u32 [%rd1], 1;",
+        ],
+    )
+    def test_multimem_address_beside_an_ordinary_one(self, body: str) -> None:
+        assert found("ld.param.u64 %rd1, [q]; ld.param.u64 %rd2, [p];" + body) == []
+
+    @pytest.mark.parametrize(
+        "body",
+        [
             "mov.u64 %rd1, s; cvta.shared.u64 %rd1, %rd1; cvta.to.shared.u64 %rd1, %rd1; cvt.u32.u64 %r1, %rd1; ld.shared.u32 %r2, [%r1];",
             "mov.u64 %rd1, table; cvta.global.u64 %rd1, %rd1; ld.u32 %r2, [%rd1];",
             "mov.u64 %rd1, table; ld.u32 %r2, [%rd1];",
