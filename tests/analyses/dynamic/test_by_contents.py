@@ -121,7 +121,8 @@ def test_threads_that_diverge_on_contents_but_not_on_zeros() -> None:
 )
 def test_an_index_from_memory_that_the_kernel_keeps_below_a_constant_must_be_in_its_array(kept: str, doubts: set[str]) -> None:
     shared = ".shared .align 4 .b8 s[64]; mov.u32 %r4, s; ld.global.u32 %r2, [%rd3];"
-    done = exercised(f"{INDEX} {shared} {kept} shl.b32 %r2, %r2, 2; add.s32 %r4, %r4, %r2; atom.shared.add.u32 %r5, [%r4], 1;", directives=".reqntid 32")
+    updated = "shl.b32 %r2, %r2, 2; add.s32 %r4, %r4, %r2; atom.shared.add.u32 %r5, [%r4], 1;"
+    done = exercised(f"{INDEX} {shared} {kept} {updated}", directives=".reqntid 32")
 
     assert {one.doubt for one in done.found if one.finding.diagnostic.rule == "S002"} == doubts
 
