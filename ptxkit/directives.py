@@ -530,7 +530,8 @@ def _launch_bounds(header: Header, said: dict[str, _Said], target: str | None) -
             of = f" in {least} CTAs" if least > 1 else ""
             message = f"{registers.values[0]} registers for each of {count} threads{of}"
             yield Problem(kind, registers.path, message, (f"a multiprocessor has {REGISTERS_OF_SM}",), ((threads.path, "the threads"),))
-    cluster = said.get(".reqnctapercluster") or said.get(".maxclusterrank")
+    # .maxclusterrank only bounds the size from above
+    cluster = said.get(".reqnctapercluster")
     if cluster is not None and cluster.product > MAX_CTAS_OF_CLUSTER:
         yield Problem(kind, cluster.path, f"{cluster.product} CTAs in a cluster", (f"no target has more than {MAX_CTAS_OF_CLUSTER}",))
 

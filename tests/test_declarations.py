@@ -372,6 +372,7 @@ def test_number_of_arguments(call: str, right: bool) -> None:
         (".maxnreg 256", "sm_90", "maxnreg"),
         (".reqntid 1024 .maxnreg 128", "sm_90", "128 registers"),
         (".reqnctapercluster 32", "sm_90", "32 CTAs in a cluster"),
+        (".maxclusterrank 1024", "sm_90", ""),
         (".maxntid 1024 .minnctapersm 2", "sm_90", ""),
         (".maxntid 1024 .minnctapersm 2", "sm_86", "2 CTAs"),
         (".maxntid 1024 .maxnreg 255", "sm_90", ""),

@@ -11,8 +11,6 @@ from ptxkit.analyses.dynamic.once import Ran, Seen
 from ptxkit.analyses.framework.bindings import matching
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.shapes import reached
-from ptxkit.analyses.uniformity.levels import Level
-from ptxkit.analyses.uniformity.uniformity import uniformity
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.findings import Finding
@@ -117,7 +115,12 @@ def is_of_ends(finding: Finding, families: Sequence[str], routine: Routine, ran:
 
 def exits_early(finding: Finding, routine: Routine, ran: Ran) -> bool:
     """Whether threads exit before a barrier because there is nothing to do for them; not if they branch around it, to what follows it."""
-    return "exited" in finding.witness and not any(
+    if "exited" not in finding.witness:
+        return False
+    from ptxkit.analyses.uniformity.levels import Level
+    from ptxkit.analyses.uniformity.uniformity import uniformity
+
+    return not any(
         uniformity(of).branch(branch).level < Level.CTA and not _leads_to_exit(of, branch)
         for of in reached(routine)
         for i, _ in matching(of, lambda bound: bool(bound.barrier))

@@ -24,8 +24,8 @@ from ptxkit.syntax import Address, Guard, Name, Number, Path, constant_value
 def dependent(
     program: Any, sources: Mapping[int, Site], *, stores: bool = False, addresses: bool = False, direct: bool = False
 ) -> tuple[Site, ...]:
-    """The instructions for which a synthesized value decides whether they execute, which address they access, or which threads they wait
-    for.
+    """The instructions for which a synthesized value decides whether they execute, which address they access, which threads they wait for,
+    or from which lane a value comes.
 
     `sources` are the instructions that read synthesized values first, by `id`; `program` is a `ptxkit.machine.loading.Program` that was
     executed. An instruction's own guard counts; a branch around it does not, since the branch is itself in the result. Instructions that
@@ -221,7 +221,8 @@ class _Facts:
         children = site.instruction.children
         first = 2 if type(children[0]) is Guard else 1
         for operand in bound.operands:
-            if operand.role == "addr" or operand is bound.members or operand is bound.threads or operand.name in names:
+            is_whose = operand is bound.members or operand is bound.threads or operand in bound.lane
+            if operand.role == "addr" or is_whose or operand.name in names:
                 for number in body.registers_of(site.scope, part(children[first + operand.path[0]], operand.path[1:])):
                     self.where |= 1 << number
         # the contents of an mbarrier are not data

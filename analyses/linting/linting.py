@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from ptxkit.analyses.framework import linting
-from ptxkit.analyses.framework.rule import Facts, Rule, outside
+from ptxkit.analyses.framework.rule import Facts, Rule, folders_for, outside
 from ptxkit.analyses.linting.kept import Kept, NotKept, Store, found_again, kept
 from ptxkit.analyses.linting.merging import merged
 from ptxkit.analyses.linting.parts import Part, PartFacts, keys_of, part_at, parts_of
@@ -68,7 +68,7 @@ def _found(
     # executions share a machine and facts of all kernels; otherwise, those of one part are released before the next
     for number, group in enumerate([fresh] if run or not fresh else [[part] for part in fresh]):
         judged = PartFacts(facts, group, executes=run)
-        silent = outside(frozenset().union(*[part.concerns for part in group]))
+        silent = outside(folders_for("").union(*[part.concerns for part in group]))
         of_text = set()
         for rule in [rule for rule in asking if rule.id not in silent]:
             before, after = _argued(rule, judged)

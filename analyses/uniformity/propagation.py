@@ -422,7 +422,8 @@ class Propagation:
         loop = self.forest.loops[index]
         for block in bits(loop.blocks):
             for number in self._made_in[block]:
-                self._users_outside(number, loop.blocks)
+                if self._wanted[number]:
+                    self._users_outside(number, loop.blocks)
         if level < CTA and self._is_lock(loop.blocks):
             self._unorder(index, level)
 

@@ -42,8 +42,10 @@ class Uniformity:
         self.solved = solution(routine, context)
         """The fixpoint of levels, for other analyses."""
         self._flow = control_flow(routine)
-        self._guards: dict[int, Verdict] = {}
-        self._blocks: dict[tuple[int, bool], Verdict] = {}
+        # levels and proofs apart: verdicts refer to this object, which would be a cycle if it kept them
+        self._guard_levels: dict[int, Level] = {}
+        self._parted_by_guard: dict[int, Divergence | None] = {}
+        self._parted_before_block: dict[tuple[int, bool], Divergence | None] = {}
 
     def __repr__(self) -> str:
         return f"<Uniformity of {self.routine.name}>"
@@ -72,16 +74,20 @@ class Uniformity:
 
     def guard(self, i: int) -> Verdict:
         """Whether the guard of an instruction is uniform (for `brx.idx`, also its index); `Level.GRID` if there is none."""
-        found = self._guards.get(i)
-        if found is None:
+        level = self._guard_levels.get(i)
+        if level is None:
             level = self._guard_level(i)
             if level < Level.WARP and self._is_alone(self._flow.block_of[i]):
                 level = Level.WARP
-            found = self._guards[i] = Verdict(level, self.assumption if level else "", partial(self._guard_refuted, i, level))
-        return found
+            self._guard_levels[i] = level
+        return Verdict(level, self.assumption if level else "", partial(self._guard_refuted, i, level))
 
     def _guard_refuted(self, i: int, level: Level) -> Divergence | None:
-        return guard_witness(self.solved, self.reach, i) if level < Level.CTA and enters_whole(self.routine) else None
+        if level >= Level.CTA or not enters_whole(self.routine):
+            return None
+        if i not in self._parted_by_guard:
+            self._parted_by_guard[i] = guard_witness(self.solved, self.reach, i)
+        return self._parted_by_guard[i]
 
     def _is_alone(self, block: int) -> bool:
         """Whether at most one thread of each warp ever reaches a block, so that it cannot diverge there."""
@@ -126,18 +132,17 @@ class Uniformity:
 
     def block(self, block: int, exits_count: bool = False) -> Verdict:
         """Whether all threads of a group execute a block if any does."""
-        key = (block, exits_count)
-        found = self._blocks.get(key)
-        if found is None:
-            level = min((self._leaving if exits_count else self._staying)[block], self.context.entry)
-            refute = partial(self._block_refuted, block, exits_count, level)
-            found = self._blocks[key] = Verdict(level, self.assumption if level else "", refute)
-        return found
+        level = min((self._leaving if exits_count else self._staying)[block], self.context.entry)
+        return Verdict(level, self.assumption if level else "", partial(self._block_refuted, block, exits_count, level))
 
     def _block_refuted(self, block: int, exits_count: bool, level: Level) -> Divergence | None:
         if level >= Level.CTA or not enters_whole(self.routine):
             return None
-        return block_witness(self.solved, self.reach, block, exits_count, lambda i: self.guard(i).refuted)
+        key = (block, exits_count)
+        if key not in self._parted_before_block:
+            found = block_witness(self.solved, self.reach, block, exits_count, lambda i: self.guard(i).refuted)
+            self._parted_before_block[key] = found
+        return self._parted_before_block[key]
 
     @cached_property
     def _staying(self) -> list[Level]:

@@ -174,6 +174,13 @@ class Bound:
         return self._named(self.form.members)
 
     @cached_property
+    def lane(self) -> tuple[BoundOperand, ...]:
+        """The operands of a shuffle that say from which lane the value comes; empty for other instructions."""
+        if not self.form.uniform or self.members is None or ".mode" not in self.slots:
+            return ()
+        return tuple([operand for operand in self.operands if operand.name in ("b", "c")])
+
+    @cached_property
     def fragments(self) -> tuple[Fragment, ...]:
         """The operands that hold matrix fragments; shape, type and layout are the modifiers written."""
         return tuple(

@@ -54,7 +54,8 @@ def excess_reports(
                 *([f"the {name} is {found.term}"] if found.term.constant is None else []),
                 f"ptxas checks only {name}s that are constants",
                 related=origins(routine, i, child),
-                severity=Severity.ERROR if found.is_certain else Severity.WARNING,
+                # the path to such a value may be one that no thread takes; an execution that takes it shows an error
+                severity=Severity.ERROR if found.is_certain else Severity.INFO,
             )
 
 

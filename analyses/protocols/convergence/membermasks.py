@@ -20,7 +20,7 @@ from ptxkit.analyses.numbers.bits import bits
 from ptxkit.analyses.protocols.convergence.participation import Divergence, Search, reconverge
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.vectors import Numbers
-from ptxkit.analyses.threads.lanes import Thread
+from ptxkit.analyses.threads.lanes import Thread, lanes
 from ptxkit.analyses.threads.thread_sets import Runs
 from ptxkit.analyses.uniformity.example_runs import Choice, World, worlds
 from ptxkit.analyses.uniformity.levels import Level
@@ -212,6 +212,10 @@ def _unheard(world: World, search: Search, i: int, bound: Bound) -> Unheard | No
     b, c = (term_of(world.routine, i, bound.operand(name)) for name in "bc")
     if b is None or c is None:
         return None
+    # a lane that memory or an argument names is one that the host knows to take part
+    known = lanes(world.routine)
+    if known.numbers(b, block) is None or known.numbers(c, block) is None:
+        return None
     amounts, limits, mask = world.numbers(b, block), world.numbers(c, block), _mask(world, i)
     if amounts is None or limits is None or mask is None:
         return None
@@ -226,9 +230,9 @@ def _unheard(world: World, search: Search, i: int, bound: Bound) -> Unheard | No
         if not runs.never >> start & WARP_MASK:
             # other warps with the same behavior have the same result
             like_it.add(warp)
-        lanes = list(bits(runs.sure & WARP_MASK << start))
+        surely = list(bits(runs.sure & WARP_MASK << start))
         # in a downward reduction, only the first lane's result is certainly used
-        for thread in lanes[:1] if mode == ".down" else lanes:
+        for thread in surely[:1] if mode == ".down" else surely:
             lane = thread % WARP
             source = _source(mode, lane, amounts[thread], limits[thread])
             if source == lane:

@@ -373,7 +373,7 @@ class Uninitialized(Monitor):
             return
         bound = plan.bound
         whole = len(lanes.warps) * 32 == lanes.count
-        if bound.form.uniform and bound.members is not None and ".mode" in bound.slots and bound.operand("c") is not None:
+        if bound.lane:
             self._shuffled(plan, lanes, arguments, whole)
         elif undefined and not plan.keys.isdisjoint(undefined):
             undefined.step(plan, lanes, arguments)

@@ -95,3 +95,11 @@ def test_a_function_that_contents_select() -> None:
         "call (%r4), %rd4, (%r2), prototype;",
         "st.shared.u32 [%r5], %r2;",
     ]
+
+
+def test_which_lane_a_shuffle_reads_and_not_what() -> None:
+    from_lane = "shfl.sync.idx.b32 %r6, %r2, %r1, 31, -1; mov.u32 %r4, %r2;"
+    value = "shfl.sync.idx.b32 %r6, %r1, 0, 31, -1; mov.u32 %r4, %r2;"
+
+    assert lines(from_lane) == ["shfl.sync.idx.b32 %r6, %r2, %r1, 31, -1;"]
+    assert lines(value) == []

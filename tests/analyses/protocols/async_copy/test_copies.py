@@ -740,3 +740,27 @@ def test_inputs_are_looked_for_a_few_times_only(monkeypatch: pytest.MonkeyPatch)
     copies(routines(ptxkit.parse(text))[0])
 
     assert 0 < len(asked) <= MOST_FAILURES
+
+
+def test_a_wait_that_leaves_every_group_says_so() -> None:
+    text = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p)
+.reqntid 1
+{
+.reg .b32 %r<4>; .reg .b64 %rd<4>; .shared .align 16 .b8 s[64];
+ld.param.u64 %rd1, [p];
+mov.u32 %r1, s;
+st.shared.u32 [%r1], %r1;
+fence.proxy.async.shared::cta;
+cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 64;
+cp.async.bulk.commit_group;
+cp.async.bulk.wait_group.read 2;
+st.shared.u32 [%r1], %r2;
+ret;
+}
+"""
+    said = [related.message for one in ptxkit.lint(text) for related in one.related]
+
+    assert "this leaves every group in flight, until they have read their sources" in said
