@@ -60,8 +60,10 @@ def is_about(diagnostic: Diagnostic, label: Label) -> bool:
 
 def verdict(path: Path) -> str:
     """What `ptxkit verify` says of a file."""
-    grid = "2" if "%ctaid" in path.read_text(encoding="utf-8") else "1"
-    block = [] if ".reqntid" in path.read_text(encoding="utf-8") else ["--block", "64"]
+    text = path.read_text(encoding="utf-8")
+    grid = "2" if "%ctaid" in text else "1"
+    most = re.search(r"\.maxntid (\d+)", text)
+    block = [] if ".reqntid" in text else ["--block", most[1] if most else "64"]
     command = [sys.executable, "-m", "ptxkit", "verify", str(path), "--grid", grid, *block, "--budget", "20"]
     return VERDICTS.get(subprocess.run(command, capture_output=True, check=False).returncode, "broke off")
 

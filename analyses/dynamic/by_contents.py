@@ -27,10 +27,12 @@ from ptxkit.analyses.dynamic.findings import (
     is_of_own_memory,
     is_of_writes,
     is_race,
+    leaves_shared,
     lines_of,
 )
 from ptxkit.analyses.dynamic.once import Ran
 from ptxkit.analyses.dynamic.reads import Reads
+from ptxkit.analyses.dynamic.wrapping import LOADED, wraps
 from ptxkit.analyses.execution.contents import COUNT, ZEROS
 from ptxkit.analyses.framework.bindings import bindings, has_matching
 from ptxkit.analyses.framework.routine import Routine
@@ -216,7 +218,7 @@ def with_other_contents(case: Case, found: Findings) -> Findings:
     def others(one: Finding) -> tuple[Ran, ...]:
         return (*_telling(case, one, again), *mixed) if is_of_writes(one) else _telling(case, one, again)
 
-    left = keep(found, lambda one: all(_appears(one, other) for other in others(one)))
+    left = keep(found, lambda one: _is_kept_too_large(case, one) or all(_appears(one, other) for other in others(one)))
     return keep(found, lambda one: one in left or (bool(again) and is_of(one, DIVERGENCE) and _appears_for_others(case, one)))
 
 
@@ -284,9 +286,15 @@ def is_of_exited_threads(case: Case, finding: Finding) -> bool:
 
 def is_of_contents(case: Case, finding: Finding) -> bool:
     """Contents decide what happens, and the host may write others. What conflicts or diverges does so for some contents, which a kernel
-    must expect, unless a single address or a membermask that comes from contents is at fault."""
+    must expect, unless a single address or a membermask that comes from contents is at fault. All of an index that the kernel itself keeps
+    below a constant must be in its array."""
     name = finding.diagnostic.name
     is_conflict = is_race(finding) or is_of(finding, CONFLICTING) or name == UNWAITED
     is_masked = name in OF_MASKS and bool(lines_of(finding) & case.addresses)
     is_certain = is_conflict and name not in {OUT_OF_BOUNDS, MISALIGNED} and not is_masked
-    return not is_certain and depends(case, finding)
+    return not is_certain and depends(case, finding) and not _is_kept_too_large(case, finding)
+
+
+def _is_kept_too_large(case: Case, finding: Finding) -> bool:
+    """Whether an index from memory leaves a shared array, although the kernel keeps it below a constant."""
+    return leaves_shared(finding) and wraps(case, finding, LOADED)

@@ -30,14 +30,13 @@ from ptxkit.analyses.dynamic.findings import (
     lines_of,
 )
 from ptxkit.analyses.dynamic.once import Ran
+from ptxkit.analyses.dynamic.wrapping import LOOPED, wraps
 from ptxkit.analyses.inputs.bits import with_chosen_bits
 from ptxkit.analyses.inputs.fitting import is_guessed
 from ptxkit.analyses.inputs.launches import FEW, Sizes, divides, is_compared
 from ptxkit.analyses.inputs.rows import has_broken_rows
-from ptxkit.analyses.inputs.shapes import declares_block, reached
+from ptxkit.analyses.inputs.shapes import declares_block
 from ptxkit.analyses.launch.launch import cluster_size
-from ptxkit.analyses.memory.accesses import accesses
-from ptxkit.analyses.symbolic.terms import Term, walk
 from ptxkit.machine.findings import Finding
 
 UNEVEN = 3
@@ -47,7 +46,6 @@ DRAWN = Sizes(covers=True, drawn=1), Sizes(covers=True, drawn=2), Sizes(covers=T
 """Scalars with arbitrary relations to each other."""
 WHOLE_ROWS = Sizes(counts=16)
 """Sizes with which rows are a multiple of 16 elements long, the usual requirement of a kernel that reads rows by vectors."""
-_WRAPPING = frozenset(("and", "rem.u", "rem.s"))
 OF_BLOCK = Sizes(of_block=4), Sizes(of_block=2), Sizes(of_block=1)
 """Scalars that are multiples of the length of the thread block, and equal it, so that a CTA has one element for each thread."""
 NOT_TRIED = "other sizes were not tried"
@@ -95,29 +93,11 @@ def with_one_iteration(case: Case, found: Findings) -> Findings:
     """With a single iteration of each loop that is bounded by a scalar: the scalar may be too large for the array that an access leaves,
     unless the index wraps around, as that of a ring does."""
     sizes = Sizes(single=True)
-    asked = keep(found, lambda one: one.diagnostic.name == OUT_OF_BOUNDS and not _wraps(case, one))
+    asked = keep(found, lambda one: one.diagnostic.name == OUT_OF_BOUNDS and not wraps(case, one, LOOPED))
     if not asked or case.is_usual(sizes):
         return found
     single = case.within(case.shape, sizes, asked)
     return keep(found, lambda one: one not in asked or is_in(one, single))
-
-
-def _wraps(case: Case, finding: Finding) -> bool:
-    """Whether the address of an access depends on the iteration only through numbers that the kernel keeps below a constant."""
-    index, line = case.runs.code.index, finding.diagnostic.span.line
-    found = [one.address for of in reached(case.routine) for one in accesses(of) if index.span(of.where(one.instruction)).line == line]
-    return any(address is not None and _is_wrapped(address) for address in found)
-
-
-def _is_wrapped(address: Term) -> bool:
-    """Whether numbers of loops are in a term, and each below a mask or a remainder by a constant."""
-    terms = walk(address)
-    kept = {part for part in terms if part.operator in _WRAPPING and any(one.constant is not None for one in part.args)}
-    return any(map(_is_of_a_loop, terms)) and not any(map(_is_of_a_loop, walk(address, kept)))
-
-
-def _is_of_a_loop(term: Term) -> bool:
-    return term.operator == "phi"
 
 
 def with_whole_rows(case: Case, found: Findings) -> Findings:

@@ -27,6 +27,8 @@ TENSOR_MAP = 128
 """Size of a tensor map in bytes."""
 MOST_SCALE = 1 << 12
 """Upper bound on the increment of a loop bound per iteration."""
+SHIFT = 4
+"""Value of a shift count."""
 _DEEPEST = 3
 """Maximum length of a chain of pointers that is followed."""
 
@@ -144,6 +146,7 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
     images = _images(routine)
     descriptors = _descriptors(routine)
     divided_by = divisors(routine)
+    shifts = _shift_counts(routine)
     bounds = bindings(routine)
     pointed = _pointed_maps(routine)
     for access in accesses(routine):
@@ -176,6 +179,8 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
                 own[at] = pointers[leaf]
             elif kind.startswith((".f", ".bf")):
                 own[at] = Slot(at, element, Role.FLOAT, kind)
+            elif leaf in shifts:
+                own[at] = Slot(at, element, Role.NUMBER, kind, is_compared=leaf in compared, value=SHIFT)
             elif leaf in counts:
                 own[at] = Slot(at, element, Role.COUNT, kind, counts[leaf])
             elif leaf in modes:
@@ -552,6 +557,16 @@ def divisors(routine: Routine) -> set[Leaf]:
     for i, _ in matching(routine, lambda bound: bound.form.mnemonic in ("div", "rem") and bound.type.startswith((".s", ".u"))):
         term = values(routine).operand(i, routine.instructions[i].operands[2])
         found.update([leaf for factor in _factors(term) if (leaf := leaf_of(factor)) is not None] if term is not None else ())
+    return found
+
+
+def _shift_counts(routine: Routine) -> set[Leaf]:
+    """Parts of parameters that are shift counts. From the width of the value on, a shift leaves nothing of it (9.7.9.8, 9.7.9.9)."""
+    found: set[Leaf] = set()
+    for i, _ in matching(routine, lambda bound: bound.form.mnemonic in ("shl", "shr")):
+        term = values(routine).operand(i, routine.instructions[i].operands[2])
+        leaf = leaf_of(term) if term is not None else None
+        found.update([leaf] if leaf is not None else ())
     return found
 
 

@@ -8,6 +8,7 @@ from exercising import INDEX, exercised
 from ptxkit.analyses.dynamic.judging import (
     BITS,
     CHECKED,
+    CONTENTS,
     OTHER_CONTENTS,
     TABLES,
     TAGGED,
@@ -111,6 +112,19 @@ def test_threads_that_diverge_on_contents_but_not_on_zeros() -> None:
     (found,) = [one for one in done.found if one.finding.diagnostic.rule == "C005"]
     assert found.depends
     assert not found.doubt
+
+
+@pytest.mark.parametrize(
+    ("kept", "doubts"),
+    [("and.b32 %r2, %r2, 31;", {""}), ("and.b32 %r2, %r2, 15;", set()), ("add.s32 %r2, %r2, 8;", {CONTENTS})],
+    ids=["a mask that is too large", "one that is not", "no mask"],
+)
+def test_an_index_from_memory_that_the_kernel_keeps_below_a_constant_must_be_in_its_array(kept: str, doubts: set[str]) -> None:
+    shared = ".shared .align 4 .b8 s[64]; mov.u32 %r4, s; ld.global.u32 %r2, [%rd3];"
+    updated = "shl.b32 %r2, %r2, 2; add.s32 %r4, %r4, %r2; atom.shared.add.u32 %r5, [%r4], 1;"
+    done = exercised(f"{INDEX} {shared} {kept} {updated}", directives=".reqntid 32")
+
+    assert {one.doubt for one in done.found if one.finding.diagnostic.rule == "S002"} == doubts
 
 
 STRUCTURE = """ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 8; add.s64 %rd3, %rd1, %rd2; mov.u32 %r3, 0;
