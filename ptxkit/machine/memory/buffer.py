@@ -42,7 +42,11 @@ class Buffer:
         """Extends the buffer. Addresses remain valid."""
         longer = Buffer.of_size(size, fill).data
         longer[: len(self.data)] = self.data[: len(longer)]
-        self.data, self._views = longer, {}
+        self.replace(longer)
+
+    def replace(self, data: Array) -> None:
+        """Replaces the memory by other memory with the same first address."""
+        self.data, self._views = data, {}
 
     def index(self, at: Any, size: int) -> Any:
         """The index of the element of a given size at each address."""

@@ -110,7 +110,8 @@ class Memory:
         used = self._top - GLOBAL_BASE
         moved = zeros(length)
         moved[:used] = self.globals.data[:used]
-        self.globals = Buffer(moved, GLOBAL_BASE)
+        # what refers to the buffer, such as launches that are not collected yet, lets go of the memory that it had
+        self.globals.replace(moved)
 
     @property
     def end(self) -> int:
