@@ -26,7 +26,7 @@ from ptxkit.syntax import Name, constant_value
 
 _LENGTHS = (128, 256, 64, 32, 512, 1024, 16, 8, 4, 1)
 _PLANES = ((16, 16), (32, 8), (32, 32), (8, 8), (64, 4), (32, 4), (16, 4), (8, 16), (32, 1), (4, 4), (1, 1))
-_BOXES = ((8, 8, 4), (8, 4, 4), (4, 4, 4), (32, 4, 2), (8, 8, 2), (32, 1, 1), (1, 1, 1))
+_BOXES = ((8, 8, 4), (8, 4, 4), (4, 4, 4), (32, 2, 2), (32, 4, 2), (8, 8, 2), (32, 1, 1), (1, 1, 1))
 AXES = "xyz"
 """The dimensions of a block or a grid."""
 MOST_CTAS = 8
@@ -331,10 +331,12 @@ def _blocks(routine: Routine) -> tuple[Size, ...]:
     tiles = _tiles(routine)
     own = [size for size in choices if all(side <= tiles.get(axis, side) for axis, side in zip(AXES, size, strict=True))]
     choices = own if max(map(math.prod, own), default=1) > 1 else choices
-    # prefer blocks that have the threads which are named, and then those with as many threads as an array has elements
+    # prefer blocks that have the threads which are named, then those whose rows are warps if lanes cooperate, and then those with as many
+    # threads as an array has elements
     least = _named(routine)
+    wide = WARP if needs(routine, "warp") else 1
     lacks = {size: any(side < least.get(axis, 1) for axis, side in zip(AXES, size, strict=True)) for size in choices}
-    return tuple(sorted(lacks, key=lambda size: (lacks[size], math.prod(size) not in areas))) or ((1, 1, 1),)
+    return tuple(sorted(lacks, key=lambda size: (lacks[size], size[0] % wide > 0, math.prod(size) not in areas))) or ((1, 1, 1),)
 
 
 def singled_out(routine: Routine) -> dict[str, int]:

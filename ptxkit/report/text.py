@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 COLORS = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold cyan"}
 MAX_WIDTH = 160
 """Source lines are cut to about this many characters around the caret."""
+MOST_PLACES = 12
+"""Related places that are printed; one missing barrier may explain hundreds."""
 
 
 def render(diagnostic: Diagnostic, lines: list[str], at: ReportAt = ReportAt.PTX) -> Text:
@@ -37,7 +39,7 @@ def render(diagnostic: Diagnostic, lines: list[str], at: ReportAt = ReportAt.PTX
     else:
         _source_excerpt(text, frame, diagnostic.path, color, "^")
         _compiled(text, diagnostic.origin, span, diagnostic.path, lines)
-    for related in diagnostic.related:
+    for related in diagnostic.related[:MOST_PLACES]:
         other = shown_at(related.origin, diagnostic.path, at)
         text.append(f"  {_position(other) if other else f'{related.span.line}:{related.span.column}'}: ", "bold")
         text.append(f"{_printable(related.message)}\n")
@@ -47,12 +49,20 @@ def render(diagnostic: Diagnostic, lines: list[str], at: ReportAt = ReportAt.PTX
         else:
             _source_excerpt(text, other, diagnostic.path, "cyan", "-")
             _compiled(text, related.origin, related.span, diagnostic.path, lines)
+    if len(diagnostic.related) > MOST_PLACES:
+        text.append(f"  {more_places(diagnostic)}\n", "dim")
     for note in diagnostic.notes:
         text.append("  note: ", "cyan")
         text.append(f"{_printable(note)}\n")
     if diagnostic.fix is not None and diagnostic.fix.diff:
         _repair(text, diagnostic.fix)
     return text
+
+
+def more_places(diagnostic: Diagnostic) -> str:
+    """What stands for the related places after the first ones."""
+    count = len(diagnostic.related) - MOST_PLACES
+    return f"… and {count} more {'place' if count == 1 else 'places'}, which `--format json` lists"
 
 
 def _repair(text: Text, fix: Fix) -> None:

@@ -116,6 +116,16 @@ def test_text_has_the_source_line(tmp_path: Path) -> None:
     assert "  = from a.cu:1:2, inlined at m.cu:7: first();\n" in text
 
 
+@pytest.mark.parametrize(("count", "last"), [(12, ""), (13, "… and 1 more place, "), (300, "… and 288 more places, ")])
+def test_text_has_the_first_related_places(count: int, last: str) -> None:
+    one = attrs.evolve(finding(), related=finding().related * count)
+
+    lines = render(one, LINES).plain.splitlines()
+
+    assert sum("starts, here" in line for line in lines) == 12
+    assert (f"  {last}which `--format json` lists" in lines) == bool(last)
+
+
 def test_json_has_the_source_place() -> None:
     origin = finding(origin=Origin("b.cuh", 4, 1, Origin("a.cu", 10, 3))).as_json()["origin"]
 
