@@ -77,6 +77,8 @@ class Reach:
         self._dominance = dominators(solved.routine)
         self._values = values(solved.routine)
         self._found: dict[int, Coming] = {}
+        self._followed: set[int] = set()
+        """The merges whose predecessors are being looked at."""
 
     def block(self, block: int) -> Coming:
         """The threads that reach a block."""
@@ -134,10 +136,33 @@ class Reach:
         if first is None:
             for part in self._all_of(condition):
                 coming = self._narrowed(coming, part, block)
+            coming = self._merged(coming, condition)
         if first is None or (coming.one and not self._is_same(first)):
             return Coming(0, coming.possible, coming.ever)
         holds = holding(first)
         return Coming(coming.sure & holds, coming.possible & holds, coming.ever & (holds if always else self.all), coming.one)
+
+    def _merged(self, coming: Coming, condition: Term) -> Coming:
+        """Those of the threads that come to a merge from where a predicate may have the value that a condition asks for: a flag that one
+        thread sets on its way."""
+        negated = condition.negated
+        merge = condition if negated is None else negated
+        if merge.operator != "join" or merge.width != 1:
+            return coming
+        value = ssa(self._routine).values[int(str(merge.data[0]))]
+        sources = self._flow.blocks[value.block].predecessors
+        is_loop = any(self._dominance.tree.dominates(value.block, before) for before in sources)
+        if is_loop or value.block in self._followed or len(value.operands) != len(sources):
+            return coming
+        self._followed.add(value.block)
+        ever = 0
+        for operand, before in zip(value.operands, sources, strict=True):
+            if operand >= 0 and self._values.of(operand).constant != int(negated is not None):
+                edges = [edge for edge in self._flow.blocks[before].edges if edge.target == value.block]
+                for edge in edges:
+                    ever |= self._taken(self.block(before), edge).ever
+        self._followed.discard(value.block)
+        return Coming(0, coming.possible & ever, coming.ever & ever, coming.one)
 
     def _all_of(self, condition: Term) -> tuple[Term, ...]:
         """The conjuncts of a condition; empty if it is not a conjunction."""

@@ -85,6 +85,29 @@ class TestGuard:
         assert self.of(condition) is None
 
 
+class TestReach:
+    def of(self, body: str) -> int:
+        """The threads, of 64, that may ever reach the instruction that writes `%r7`."""
+        routine = kernel(body, 64)
+        return Reach(solved(routine)).instruction(find(routine, "%r7, 1")).ever
+
+    @pytest.mark.parametrize(("guard", "threads"), [("@!%p1", 0xFFFF), ("@%p1", (1 << 64) - (1 << 16))])
+    def test_a_flag_that_some_threads_set_on_their_way(self, guard: str, threads: int) -> None:
+        flag = "mov.pred %p1, 0;\nsetp.ge.u32 %p2, %r0, 16;\n@%p2 bra A;\nmov.pred %p1, 1;"
+
+        assert self.of(f"{flag}\nA: {guard} bra B;\nmov.u32 %r7, 1;\nB: ret;") == threads
+
+    def test_a_flag_that_is_unknown_where_it_is_set(self) -> None:
+        flag = "mov.pred %p1, 0;\nsetp.ge.u32 %p2, %r0, 16;\n@%p2 bra A;\nsetp.eq.u32 %p1, %r9, 1;"
+
+        assert self.of(f"{flag}\nA: @!%p1 bra B;\nmov.u32 %r7, 1;\nB: ret;") == 0xFFFF
+
+    def test_a_flag_that_is_set_in_the_iteration_before(self) -> None:
+        head = "mov.pred %p1, 0;\nmov.u32 %r1, 0;\nL: @!%p1 bra A;\nmov.u32 %r7, 1;\nA: setp.lt.u32 %p1, %r0, 16;"
+
+        assert self.of(f"{head}\nadd.u32 %r1, %r1, 1;\nsetp.lt.u32 %p2, %r1, %r9;\n@%p2 bra L;\nret;") == (1 << 64) - 1
+
+
 class TestBlock:
     def of(self, body: str, where: str, exits_count: bool = False) -> tuple[int, int] | None:
         """The thread that comes to an instruction and the one that does not."""
