@@ -13,6 +13,8 @@ LOOPED = frozenset(("phi",))
 LOADED = frozenset(("phi", "value", "join", "select"))
 """Values that may come from memory."""
 _WRAPPING = frozenset(("and", "rem.u", "rem.s"))
+_PARTS = frozenset((0xFF, 0xFFFF))
+"""Masks that take a byte or a half out of a word, which says nothing about how large it may be."""
 _MOST = 1 << 18
 """More than shared memory of a CTA has bytes: a larger mask keeps an index within nothing."""
 
@@ -32,4 +34,6 @@ def _is_wrapped(address: Term, names: frozenset[str]) -> bool:
 
 
 def _keeps_below(part: Term) -> bool:
-    return part.operator in _WRAPPING and any(one.constant is not None for one in part.args) and part.bounds[1] < _MOST
+    limits = [one.constant for one in part.args if one.constant is not None]
+    is_kept = part.operator in _WRAPPING and bool(limits) and part.bounds[1] < _MOST
+    return is_kept and not (part.operator == "and" and _PARTS.issuperset(limits))
