@@ -143,8 +143,8 @@ class Reach:
         return Coming(coming.sure & holds, coming.possible & holds, coming.ever & (holds if always else self.all), coming.one)
 
     def _merged(self, coming: Coming, condition: Term) -> Coming:
-        """Those of the threads that come to a merge from where a predicate may have the value that a condition asks for: a flag that one
-        thread sets on its way."""
+        """Those of the threads that come to a merge from where a predicate may have the value that a condition asks for, as that of a flag
+        that one thread has set."""
         negated = condition.negated
         merge = condition if negated is None else negated
         if merge.operator != "join" or merge.width != 1:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 COLORS = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold cyan"}
 MAX_WIDTH = 160
 """Source lines are cut to about this many characters around the caret."""
-MOST_PLACES = 12
-"""Related places that are printed; one missing barrier may explain hundreds."""
+MOST_RELATED = 12
+"""Maximum number of related locations that are printed; one missing barrier may explain hundreds."""
 
 
 def render(diagnostic: Diagnostic, lines: list[str], at: ReportAt = ReportAt.PTX) -> Text:
@@ -39,7 +39,7 @@ def render(diagnostic: Diagnostic, lines: list[str], at: ReportAt = ReportAt.PTX
     else:
         _source_excerpt(text, frame, diagnostic.path, color, "^")
         _compiled(text, diagnostic.origin, span, diagnostic.path, lines)
-    for related in diagnostic.related[:MOST_PLACES]:
+    for related in diagnostic.related[:MOST_RELATED]:
         other = shown_at(related.origin, diagnostic.path, at)
         text.append(f"  {_position(other) if other else f'{related.span.line}:{related.span.column}'}: ", "bold")
         text.append(f"{_printable(related.message)}\n")
@@ -49,8 +49,8 @@ def render(diagnostic: Diagnostic, lines: list[str], at: ReportAt = ReportAt.PTX
         else:
             _source_excerpt(text, other, diagnostic.path, "cyan", "-")
             _compiled(text, related.origin, related.span, diagnostic.path, lines)
-    if len(diagnostic.related) > MOST_PLACES:
-        text.append(f"  {more_places(diagnostic)}\n", "dim")
+    if len(diagnostic.related) > MOST_RELATED:
+        text.append(f"  {_omitted(diagnostic)}\n", "dim")
     for note in diagnostic.notes:
         text.append("  note: ", "cyan")
         text.append(f"{_printable(note)}\n")
@@ -59,10 +59,10 @@ def render(diagnostic: Diagnostic, lines: list[str], at: ReportAt = ReportAt.PTX
     return text
 
 
-def more_places(diagnostic: Diagnostic) -> str:
-    """What stands for the related places after the first ones."""
-    count = len(diagnostic.related) - MOST_PLACES
-    return f"… and {count} more {'place' if count == 1 else 'places'}, which `--format json` lists"
+def _omitted(diagnostic: Diagnostic) -> str:
+    """A line that stands for the related locations after the first ones."""
+    count = len(diagnostic.related) - MOST_RELATED
+    return f"… and {count} more {'location' if count == 1 else 'locations'}, which `--format json` lists"
 
 
 def _repair(text: Text, fix: Fix) -> None:

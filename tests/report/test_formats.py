@@ -116,8 +116,8 @@ def test_text_has_the_source_line(tmp_path: Path) -> None:
     assert "  = from a.cu:1:2, inlined at m.cu:7: first();\n" in text
 
 
-@pytest.mark.parametrize(("count", "last"), [(12, ""), (13, "… and 1 more place, "), (300, "… and 288 more places, ")])
-def test_text_has_the_first_related_places(count: int, last: str) -> None:
+@pytest.mark.parametrize(("count", "last"), [(12, ""), (13, "… and 1 more location, "), (300, "… and 288 more locations, ")])
+def test_text_has_the_first_related_locations(count: int, last: str) -> None:
     one = attrs.evolve(finding(), related=finding().related * count)
 
     lines = render(one, LINES).plain.splitlines()
