@@ -64,7 +64,7 @@ class Divergence:
     """What is assumed about the launch, as text; may be empty."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Verdict:
     """What is known about a branch, a guard or a point.
 

@@ -149,7 +149,8 @@ class Reach:
         merge = condition if negated is None else negated
         if merge.operator != "join" or merge.width != 1:
             return coming
-        value = ssa(self._routine).values[int(str(merge.data[0]))]
+        number: int = merge.data[0]  # type: ignore[assignment]
+        value = ssa(self._routine).values[number]
         sources = self._flow.blocks[value.block].predecessors
         is_loop = any(self._dominance.tree.dominates(value.block, before) for before in sources)
         if is_loop or value.block in self._followed or len(value.operands) != len(sources):
@@ -158,9 +159,8 @@ class Reach:
         ever = 0
         for operand, before in zip(value.operands, sources, strict=True):
             if operand >= 0 and self._values.of(operand).constant != int(negated is not None):
-                edges = [edge for edge in self._flow.blocks[before].edges if edge.target == value.block]
-                for edge in edges:
-                    ever |= self._taken(self.block(before), edge).ever
+                for edge in self._flow.blocks[before].edges:
+                    ever |= self._taken(self.block(before), edge).ever if edge.target == value.block else 0
         self._followed.discard(value.block)
         return Coming(0, coming.possible & ever, coming.ever & ever, coming.one)
 

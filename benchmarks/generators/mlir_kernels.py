@@ -9,6 +9,16 @@ import sys
 from pathlib import Path
 
 SHARED = "#gpu.address_space<workgroup>"
+TILE = """
+      %by = gpu.block_id y
+      %c16 = arith.constant 16 : index
+      %x = arith.remui %tx, %c16 : index
+      %y = arith.divui %tx, %c16 : index
+      %left = arith.muli %bx, %c16 : index
+      %top = arith.muli %by, %c16 : index
+      %row = arith.addi %top, %y : index
+      %column = arith.addi %left, %x : index"""
+"""The row and column of a thread's element, in tiles of 16 by 16."""
 
 
 def kernel(name: str, block: int, arguments: str, body: str, workgroup: str = "") -> str:
@@ -101,15 +111,7 @@ def transpose() -> str:
         "transpose",
         256,
         "%in: memref<?x?xf32>, %out: memref<?x?xf32>",
-        f"""
-      %by = gpu.block_id y
-      %c16 = arith.constant 16 : index
-      %x = arith.remui %tx, %c16 : index
-      %y = arith.divui %tx, %c16 : index
-      %left = arith.muli %bx, %c16 : index
-      %top = arith.muli %by, %c16 : index
-      %row = arith.addi %top, %y : index
-      %column = arith.addi %left, %x : index
+        f"""{TILE}
       %v = memref.load %in[%row, %column] : memref<?x?xf32>
       memref.store %v, %tile[%y, %x] : memref<16x17xf32, {SHARED}>
       gpu.barrier
@@ -127,15 +129,7 @@ def product() -> str:
         "matmul",
         256,
         "%a: memref<?x?xf32>, %b: memref<?x?xf32>, %c: memref<?x?xf32>",
-        f"""
-      %by = gpu.block_id y
-      %c16 = arith.constant 16 : index
-      %x = arith.remui %tx, %c16 : index
-      %y = arith.divui %tx, %c16 : index
-      %left = arith.muli %bx, %c16 : index
-      %top = arith.muli %by, %c16 : index
-      %row = arith.addi %top, %y : index
-      %column = arith.addi %left, %x : index
+        f"""{TILE}
       %k = memref.dim %b, %c0 : memref<?x?xf32>
       %zero = arith.constant 0.0 : f32
       %sum = scf.for %start = %c0 to %k step %c16 iter_args(%outer = %zero) -> (f32) {{

@@ -175,10 +175,9 @@ class Bound:
 
     @cached_property
     def lane(self) -> tuple[BoundOperand, ...]:
-        """The operands of a shuffle that say from which lane the value comes; empty for other instructions."""
-        if not self.form.uniform or self.members is None or ".mode" not in self.slots:
-            return ()
-        return tuple([operand for operand in self.operands if operand.name in ("b", "c")])
+        """The operands that say from which lane a thread receives its value; empty if it receives none."""
+        names = self._holding(self.form.lane)
+        return tuple([operand for operand in self.operands if operand.name in names])
 
     @cached_property
     def fragments(self) -> tuple[Fragment, ...]:

@@ -317,6 +317,7 @@ class Form:
     accumulates: tuple[Conditional[Accumulates], ...]
     threads: tuple[Conditional[str], ...]
     members: tuple[Conditional[str], ...]
+    lane: tuple[Conditional[str], ...]
     carry: tuple[Conditional[str], ...]
     flow: tuple[Conditional[str], ...]
     effects: tuple[Conditional[str], ...]

@@ -109,6 +109,7 @@ def _form(head: str, body: Body, file: str, line: int, entry: int) -> Form:
         accumulates=tuple(body.accumulates),
         threads=tuple(body.threads),
         members=tuple(body.members),
+        lane=tuple(body.lane),
         carry=tuple(body.carry),
         flow=tuple(body.flow),
         effects=tuple(body.effects),

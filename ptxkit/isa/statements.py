@@ -58,6 +58,7 @@ class Body:
     accumulates: list[Conditional[Accumulates]] = attrs.field(factory=list)
     threads: list[Conditional[str]] = attrs.field(factory=list)
     members: list[Conditional[str]] = attrs.field(factory=list)
+    lane: list[Conditional[str]] = attrs.field(factory=list)
     carry: list[Conditional[str]] = attrs.field(factory=list)
     flow: list[Conditional[str]] = attrs.field(factory=list)
     effects: list[Conditional[str]] = attrs.field(factory=list)
@@ -349,6 +350,10 @@ def _members(body: Body, when: Condition, text: str) -> None:
     body.members.append(Conditional(when, _word(text)))
 
 
+def _lane(body: Body, when: Condition, text: str) -> None:
+    body.lane += [Conditional(when, word) for word in text.split()]
+
+
 def _fragment(body: Body, when: Condition, text: str) -> None:
     words = text.split()
     is_opaque = words[-1:] == ["opaque"]
@@ -455,6 +460,7 @@ _STATEMENTS: dict[str, Callable[[Body, Condition, str], None]] = {
     "accumulates": _accumulates,
     "threads": _threads,
     "members": _members,
+    "lane": _lane,
     "carry": _carry,
     "flow": _flow,
     "effect": _effect,

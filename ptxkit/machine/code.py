@@ -88,6 +88,20 @@ class _Stretch:
         return at + bisect_right(self.before, at)
 
 
+@define
+class _Level:
+    """A block of the text whose instructions are being added to the function."""
+
+    laid: Laid
+    own: Sequence[Instruction]
+    """Its instructions."""
+    others: Iterator[tuple[int, tuple[int, Any]]]
+    """Its other statements that are still to come: for each, how many came before, its index and itself."""
+    before: list[int]
+    taken: int = 0
+    """How many of its instructions were added."""
+
+
 class Sites(Sequence[Site]):
     """The instructions of a function with their positions, each created on first access."""
 
@@ -196,31 +210,30 @@ class Body:
         instructions = self.instructions
         blocks = _blocks_by_function(self.names)[index]
 
-        def enter(path: Path) -> list[Any]:
+        def enter(path: Path) -> _Level:
             laid = blocks[path]
             if id(laid.scope) not in self._scopes:
                 self._scopes[id(laid.scope)] = laid.scope
                 self._number(laid.scope)
-            return [laid, enumerate(laid.others), 0, [j - k for k, (j, _) in enumerate(laid.others)], laid.instructions]
+            return _Level(laid, laid.instructions, enumerate(laid.others), [j - k for k, (j, _) in enumerate(laid.others)])
 
-        def take(level: list[Any], end: int) -> None:
+        def take(level: _Level, end: int) -> None:
             """Adds the instructions of a block up to one of them to the function."""
-            laid, _, start, before, own = level
-            if end > start:
+            if end > level.taken:
                 self._starts.append(len(instructions))
-                self._stretches.append(_Stretch(len(instructions), laid, start, before))
-                instructions.extend(own[start:end])
-                level[2] = end
+                self._stretches.append(_Stretch(len(instructions), level.laid, level.taken, level.before))
+                instructions.extend(level.own[level.taken : end])
+                level.taken = end
 
         stack = [enter((index, 1))]
         while stack:
             level = stack[-1]
-            laid: Laid = level[0]
+            laid = level.laid
             label: Target | None = None
-            for before, (j, statement) in level[1]:
+            for before, (j, statement) in level.others:
                 kind = type(statement)
                 if kind is Label:
-                    label = Target(len(instructions) + j - before - level[2])
+                    label = Target(len(instructions) + j - before - level.taken)
                     symbol = laid.scope.symbols.get(statement.children[0].text)
                     self._labels.setdefault(id(symbol), label)
                 elif kind is Block:
@@ -232,7 +245,7 @@ class Body:
                         label.list = statement
                     label = None
             else:
-                take(level, len(level[4]))
+                take(level, len(level.own))
                 stack.pop()
         for scope in self._scopes.values():
             for symbol in self.names.mentioned[scope].symbols:

@@ -209,7 +209,7 @@ def _worlds_for(routine: Routine, i: int, bound: Bound) -> Iterator[World]:
 
 def _unheard(world: World, search: Search, i: int, bound: Bound) -> Unheard | None:
     block = search.block
-    b, c = (term_of(world.routine, i, bound.operand(name)) for name in "bc")
+    b, c = (term_of(world.routine, i, operand) for operand in bound.lane)
     if b is None or c is None:
         return None
     # a lane that memory or an argument names is one that the host knows to take part

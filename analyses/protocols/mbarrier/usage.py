@@ -85,7 +85,7 @@ def _by_operation(uses: Iterable[Use]) -> dict[Does, tuple[Use, ...]]:
     return {does: tuple(own) for does, own in found.items()}
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Usage:
     """All operations of a kernel on its mbarriers."""
 
@@ -226,7 +226,7 @@ def address_parts(routine: Routine, address: Term) -> tuple[Location, Term]:
 # --- rings
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Ring:
     """mbarriers that instructions iterate over; a single one if none does."""
 

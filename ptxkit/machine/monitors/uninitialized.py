@@ -400,7 +400,7 @@ class Uninitialized(Monitor):
         result = np.zeros((rows, 32), np.uint8)
         if values is not None:
             result = np.take_along_axis(lanes.by_warp(values), source, axis=1)
-        others = [undefined.of(read.keys, lanes) for read in plan.reads if read.name in ("b", "c")]
+        others = [undefined.of(read.keys, lanes) for read in plan.reads if read.name in [operand.name for operand in bound.lane]]
         found = lanes.from_warp(result)
         for other in others:
             if other is not None:

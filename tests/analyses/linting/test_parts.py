@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ptxkit.analyses.framework.rule import Facts
+from ptxkit.analyses import all_rules, lint
+from ptxkit.analyses.framework.rule import Facts, folders_for, in_module
+from ptxkit.analyses.linting import parts as parts_module
 from ptxkit.analyses.linting.parts import parts_of
 from ptxkit.syntax import parse
 
@@ -35,3 +37,14 @@ def test_a_kernel_that_calls_no_function_with_a_body_is_a_part(statement: str, p
     facts = Facts(parse(TEXT.replace("STATEMENT", f"\n{statement}\n")))
 
     assert [part.children for part in parts_of(facts)] == parts
+
+
+def test_rules_that_the_words_of_a_part_rule_out_find_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each rule's bad example, linted by all rules, also by those whose words it lacks."""
+    texts = [in_module(rule.bad) for rule in all_rules()]
+    found = [lint(parse(text), all_rules(), run=False) for text in texts]
+    everything = frozenset().union(*map(folders_for, texts))
+    monkeypatch.setattr(parts_module, "folders_for", lambda _: everything)
+
+    assert [lint(parse(text), all_rules(), run=False) for text in texts] == found
+    assert any(folders_for(text) < everything for text in texts)

@@ -57,6 +57,11 @@ BAD = {
     "another mask": (
         "selp.u32 %r4, 0xffffffff, 0xffff0000, %p1; vote.sync.any.pred %p3, %p1, %r4;", "C005", "lane 16, which it names, with 0xffff0000",
     ),
+    "another mask, in the second warp only": (
+        "selp.u32 %r4, 0xffffffff, 0xffff0000, %p1; selp.u32 %r4, -1, %r4, %p2; vote.sync.any.pred %p3, %p1, %r4;",
+        "C005",
+        "warp 1 of CTA (0,0,0): lane 0 executes `vote.sync.any.pred` with the mask 0xffffffff, lane 16",
+    ),
     "a lane of the mask waits elsewhere": (
         "@%p1 bra A; bar.warp.sync -1; bra.uni E; A: vote.sync.any.pred %p3, %p1, -1; E:", "C005", "deadlock",
     ),
