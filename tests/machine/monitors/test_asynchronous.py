@@ -58,7 +58,9 @@ BAD = {
     "the fence before the write": (f"{FENCE} {WRITE} bar.sync 0; {STORE} {BULK}", ["P001"]),
     "a fence for other bytes": (f"{WRITE} fence.proxy.async.global; bar.sync 0; {STORE} {BULK}", ["P001"]),
     "a fence by who copies only": (f"{WRITE} bar.sync 0; @%p1 {FENCE} {STORE} {BULK}", ["P003"]),
-    "a second bulk store, after a write without a fence": (f"{GIVEN} {STORE} {BULK} bar.sync 0; {WRITE} bar.sync 0; {STORE} {BULK}", ["P001"]),
+    "a second bulk store, after a write without a fence": (
+        f"{GIVEN} {STORE} {BULK} bar.sync 0; {WRITE} bar.sync 0; {STORE} {BULK}", ["P001"],
+    ),
     "no fence in the thread itself": (f"@%p1 {WRITE} {STORE} {BULK}", ["P001"]),
     "an mbarrier that others do not know of": (
         "@%p1 mbarrier.init.shared.b64 [%r8], 64; mbarrier.arrive.shared.b64 %rd4, [%r8];", ["S003", "S009", "mbarrier"],
@@ -85,9 +87,7 @@ GOOD = {
     ),
     "a fence by all after the barrier": f"{WRITE} bar.sync 0; {FENCE} {STORE} {BULK}",
     "a second bulk store": f"{GIVEN} {STORE} {BULK} {STORE} {BULK}",
-    "a second bulk store, after a write and a fence": (
-        f"{GIVEN} {STORE} {BULK} bar.sync 0; {WRITE} {FENCE} bar.sync 0; {STORE} {BULK}"
-    ),
+    "a second bulk store, after a write and a fence": (f"{GIVEN} {STORE} {BULK} bar.sync 0; {WRITE} {FENCE} bar.sync 0; {STORE} {BULK}"),
     "what a bulk store has written": f"{GIVEN} {STORE} {BULK} @%p1 ld.global.u32 %r5, [%rd1];",
     "a load, then a store, by one proxy": f"{INIT} {EXPECT} {LOAD} {SEEN} {STORE} {BULK}",
 }
