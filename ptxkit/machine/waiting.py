@@ -108,7 +108,7 @@ def _present(scheduler: Scheduler, lanes: Lanes, wait: Waiting, arguments: tuple
         return alive & ~lanes.from_warp(lanes.warp_mask) == 0  # type: ignore[no-any-return]
     # lanes with another mask execute another operation (9.7.10.6, 9.7.14.9)
     masks = np.broadcast_to(arguments[wait.members].astype(np.uint32), lanes.count)
-    return alive & masks & ~lanes.like(masks) == 0
+    return alive & masks & ~lanes.like(masks) == 0  # type: ignore[no-any-return]
 
 
 def _park(scheduler: Scheduler, group: Group, wait: Waiting, arguments: tuple[Any, ...]) -> int:
