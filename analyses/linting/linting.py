@@ -12,7 +12,7 @@ from ptxkit.analyses.linting.merging import merged
 from ptxkit.analyses.linting.parts import Part, PartFacts, keys_of, part_at, parts_of
 from ptxkit.analyses.linting.running import MODULE_SECONDS, Shown, shown
 from ptxkit.diagnostics import Diagnostic
-from ptxkit.memo import collect_when_due
+from ptxkit.memo import collect_new
 from ptxkit.syntax import Module
 
 
@@ -88,7 +88,7 @@ def _found(
             seen += shown(judged, rules, frozenset([one.kernel for one in also]), left)
             left -= time.thread_time() - begun
         judged.forget()
-        collect_when_due()
+        collect_new()
     if None in argued:
         # these belong to no single part, so nothing can be cached
         store = None
