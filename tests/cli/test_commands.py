@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -158,6 +159,16 @@ def test_starting_up_imports_little() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts threads as Linux shows them")
+def test_executing_a_kernel_starts_no_threads(good: Path) -> None:
+    called = f"from ptxkit.cli import main; main(['lint', '--no-cache', {str(good)!r}], standalone_mode=False)"
+    program = f"import os, sys; {called}; print('numpy' in sys.modules, len(os.listdir('/proc/self/task')))"
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True)
+
+    assert done.stdout.split() == ["True", "1"]
 
 
 @pytest.mark.parametrize("watched", ["", "sys.setprofile(lambda *given: None); "])
