@@ -77,7 +77,7 @@ class Grids(Monitor):
 
     def passed(self, lanes: Any, arguments: tuple[Any, ...], token: Any) -> None:
         if self.waits and lanes.site.bound.barrier:
-            has_waited = self._waited.reshape(-1, self.launch.threads).any(axis=1)
+            has_waited = np.asarray(self._waited.reshape(-1, self.launch.threads).any(axis=1))
             self._follows[lanes.index] |= has_waited[lanes.index // self.launch.threads]
 
     def started(self, flight: Flight) -> None:
