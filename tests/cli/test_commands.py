@@ -162,9 +162,15 @@ def test_starting_up_imports_little() -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts threads as Linux shows them")
-def test_executing_a_kernel_starts_no_threads(good: Path) -> None:
-    called = f"from ptxkit.cli import main; main(['lint', '--no-cache', {str(good)!r}], standalone_mode=False)"
-    program = f"import os, sys; {called}; print('numpy' in sys.modules, len(os.listdir('/proc/self/task')))"
+def test_executing_a_kernel_starts_no_threads(tmp_path: Path) -> None:
+    path = tmp_path / "stores.ptx"
+    path.write_text(
+        GOOD.replace(".entry k()", ".entry k(.param .u64 p)").replace(
+            "ret;", ".reg .b64 b; ld.param.u64 b, [p]; st.global.f32 [b], a; ret;"
+        )
+    )
+    called = f"import os, sys; from ptxkit.cli import main; main(['lint', '--no-cache', {str(path)!r}], standalone_mode=False)"
+    program = f"try: {called}\nfinally: print('numpy' in sys.modules, len(os.listdir('/proc/self/task')))"
     environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True)
 
