@@ -9,7 +9,7 @@ import attrs
 from ptxkit.analyses.framework.reporting import UNSURE_OF_BYTES
 from ptxkit.analyses.framework.rule import Rule
 from ptxkit.analyses.linting.running import UNINITIALISED, Shown, is_executable
-from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
+from ptxkit.diagnostics import LONGEST_RELATED, Diagnostic, Related, Severity, Span, brief
 
 COUNTED_GROUPS = frozenset(("wait-before-commit", "wait-group-too-weak", "cpasync-overlap-in-group", "bulk-store-not-committed"))
 """Rules about copies that a wait does not cover, given how it counts groups. One wrong count or missing commit explains all of them."""
@@ -121,7 +121,7 @@ def _without_consequences(found: list[Diagnostic], argued: frozenset[int]) -> li
         if cause is None or n in argued or not _is_deadlock(one):
             kept.append(one)
         else:
-            follows.setdefault(id(cause), []).append(Related(one.span, one.message, one.origin))
+            follows.setdefault(id(cause), []).append(Related(one.span, brief(one.message, LONGEST_RELATED), one.origin))
     return [attrs.evolve(one, related=_distinct(one.span, [*one.related, *follows.get(id(one), ())])) for one in kept]
 
 
@@ -213,7 +213,7 @@ def _as_one(members: list[Diagnostic]) -> Diagnostic:
     known = {first.span, *[related.span for related in first.related]}
     related = list(first.related)
     for other in others:
-        for one in (Related(other.span, other.message, other.origin), *other.related):
+        for one in (Related(other.span, brief(other.message, LONGEST_RELATED), other.origin), *other.related):
             if one.span not in known:
                 known.add(one.span)
                 related.append(one)

@@ -207,7 +207,7 @@ def locate(known: Values, address: Term) -> Location:
             symbol = known.symbol(inner)
         elif factor == 1 and inner.operator == "window":
             windows += 1
-            space = space or str(inner.data[0])
+            space = space or inner.name
         else:
             rest.append((atom, factor))
             if factor == 1 and atom.operator == "parameter" and not space:
