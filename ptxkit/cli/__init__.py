@@ -71,7 +71,14 @@ class Commands(click.Group):
 
 def run() -> NoReturn:
     """The program `ptxkit`: like `main`, but write errors and internal errors end with 2 and a line of text, not with a traceback."""
+    # Python has no object for a stream that the caller has closed
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
+        if sys.stdout is None:
+            raise OSError("standard output is closed")
         code = _called()
         # the language server closes its output
         if not sys.stdout.closed:

@@ -210,6 +210,21 @@ class TestTheEnd:
 
             assert (process.stderr.read(), process.wait()) == (b"", 141)
 
+    @pytest.mark.parametrize(
+        ("closed", "path", "code", "said"),
+        [
+            ("<&-", "-", 2, "ptxkit: standard input: empty, where PTX is expected"),
+            (">&-", "good.ptx", 2, "ptxkit: cannot write: standard output is closed"),
+            ("2>&-", "good.ptx", 0, ""),
+        ],
+    )
+    def test_a_stream_that_the_caller_has_closed(self, good: Path, closed: str, path: str, code: int, said: str) -> None:
+        command = f'exec "{sys.executable}" -m ptxkit check {path} {closed}'
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, cwd=good.parent, env=environment)
+
+        assert (done.returncode, done.stdout, done.stderr.strip()) == (code, "", said)
+
 
 class TestExplain:
     @pytest.mark.parametrize("name", ["%tid.x", ".maxntid", "sm_90a"])
