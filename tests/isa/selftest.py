@@ -18,8 +18,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from conformance import read_module
 
 from ptxkit.isa import shapes
-from ptxkit.isa.binding import Bound, Candidate, _Binding, _holds, bind_all
+from ptxkit.isa.binding import Bound, _Binding, _holds, bind_all
 from ptxkit.isa.forms import Atom, Constraint, Form, Item, OperandRule, Slot, Variant, Width
+from ptxkit.isa.opcodes import Candidate
 from ptxkit.isa.shapes import OperandShape
 from ptxkit.isa.table import forms, mnemonics
 from ptxkit.isa.types import declarable, holders, types

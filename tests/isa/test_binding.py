@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from ptxkit.isa import binding
-from ptxkit.isa.binding import Bound, bind, bind_all, check_constants, match, split_opcode
+from ptxkit.isa.binding import Bound, bind, bind_all, check_constants
 from ptxkit.isa.mismatch import Mismatch
 from ptxkit.isa.notation import parse_entries
+from ptxkit.isa.opcodes import match, split_opcode
 from ptxkit.isa.shapes import (
     FUNCTION,
     KERNEL,
