@@ -1,4 +1,4 @@
-"""Matches an opcode to the table: the forms that accept its modifiers, whatever its operands."""
+"""Matches an opcode to the table: the forms that accept its modifiers, with any operands."""
 
 from __future__ import annotations
 
