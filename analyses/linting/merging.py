@@ -15,6 +15,8 @@ COUNTED_GROUPS = frozenset(("wait-before-commit", "wait-group-too-weak", "cpasyn
 """Rules about copies that a wait does not cover, given how it counts groups. One wrong count or missing commit explains all of them."""
 VALUES = "R"
 """The family of rules about registers and names, of which each has a finding of its own."""
+OUT_OF_BOUNDS = "out-of-bounds-access"
+"""The rule about accesses that leave an array."""
 EXITED = "exit-before-warp-collective"
 """The rule about threads that miss a warp-level operation because they have exited."""
 
@@ -140,7 +142,8 @@ def by_cause(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
 
     Findings of one rule have a common cause if they share a location, in the PTX or in the source program; so do all findings about one
     warp-level operation, about one count of groups, and about threads that have exited. Accesses to one variable of shared memory that
-    nothing orders have, too: all copies of an unrolled loop conflict if a barrier or a fence is missing there.
+    nothing orders have, too, and those that leave one: all copies of an unrolled loop conflict if a barrier or a fence is missing there,
+    and use the same index.
     """
     groups: list[tuple[set[tuple[str, int]], list[Diagnostic]]] = []
     for one in findings:
@@ -184,13 +187,19 @@ def _conflict(one: Diagnostic) -> str:
     return str(witness.get("variable", "")) if is_one else ""
 
 
+def _left(one: Diagnostic) -> str:
+    """The variable of shared memory that an access leaves, if a finding is about that."""
+    witness = one.witness or {}
+    return str(witness.get("variable", "")) if one.name == OUT_OF_BOUNDS and witness.get("space") == "shared" else ""
+
+
 def _locations(one: Diagnostic) -> set[tuple[str, int]]:
     """Keys that findings with a common cause share: lines, for a rule or a set of rules."""
     if one.name in COUNTED_GROUPS:
         rule, common = "groups", {(f"groups of {one.function}", 0)}
     elif one.name == EXITED or "exited" in (one.witness or ()):
         rule, common = one.rule[0], {(f"exits of {one.function}", 0)}
-    elif variable := _conflict(one):
+    elif variable := _conflict(one) or _left(one):
         rule, common = one.rule, {(f"{one.rule} of {variable} in {one.function}", 0)}
     else:
         rule, common = one.rule[0] if one.rule[0] == "C" else one.rule, set()
