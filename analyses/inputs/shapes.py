@@ -542,7 +542,8 @@ def _is_remote(bound: Bound) -> bool:
 
 
 def _grid(routine: Routine, cluster: Size | None) -> Size:
-    """Two CTAs along each dimension that the kernel uses, at most four in all, or as many as it distinguishes; whole clusters."""
+    """Two CTAs along each dimension that the kernel uses, at most four in all, or as many as it distinguishes; one cluster, or two if the
+    index of a CTA in the grid is taken for its rank."""
     names = read(routine)
     used = _looked_at(routine, "%ctaid")
     updated = _updates(routine)
@@ -555,8 +556,19 @@ def _grid(routine: Routine, cluster: Size | None) -> Size:
         # CTAs that obtain their index from a counter
         x = 2
     if cluster is not None:
-        return (cluster[0] * (x if cluster == (1, 1, 1) else 1), cluster[1], cluster[2])
+        several = x if cluster == (1, 1, 1) else 1 + any(map(_ranks_by_grid, reached(routine)))
+        return cluster[0] * several, cluster[1], cluster[2]
     return x, y, z
+
+
+def _ranks_by_grid(routine: Routine) -> bool:
+    """Whether the rank of a CTA for `mapa` is computed from its index in the grid, which is the same only in the first cluster."""
+    ranks = [values(routine).operand(i, routine.instructions[i].operands[2]) for i, _ in matching(routine, _is_map)]
+    return any((leaf.name or "").startswith("%ctaid") for rank in ranks if rank is not None for leaf in rank.leaves())
+
+
+def _is_map(bound: Bound) -> bool:
+    return bound.form.mnemonic == "mapa"
 
 
 @fact
