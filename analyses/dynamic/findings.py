@@ -31,6 +31,8 @@ OUT_OF_BOUNDS = OUTSIDE[1]
 UNINITIALISED = "uninitialised-memory"
 MISALIGNED = "misaligned-access"
 SHUFFLE = "shfl-from-inactive-lane"
+OF_ABSENT_LANES = frozenset((SHUFFLE, "membermask-names-absent-lanes"))
+"""Names of findings about lanes that a warp collective names and that do not execute it."""
 OF_VALUES = frozenset((UNINITIALISED, SHUFFLE))
 """Names of findings about undefined values that are used."""
 OF_ALIGNMENT = frozenset((MISALIGNED, "cpasync-operand"))

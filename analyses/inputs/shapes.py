@@ -136,7 +136,7 @@ def needless_axes(routine: Routine) -> frozenset[str]:
     stores = [access.address for of in reached(routine) for access in accesses(of) if access.writes and access.space not in _OWN]
     if len(reached(routine)) > 1 or any(address is None or is_hidden(address) for address in stores):
         return frozenset()
-    leaves = {str(leaf.data[0]) for address in stores if address is not None for leaf in address.leaves() if leaf.data}
+    leaves = {leaf.name for address in stores if address is not None for leaf in address.leaves() if leaf.data}
     needed = {axis for axis in AXES if f"%ctaid.{axis}" in leaves}
     return frozenset([axis for axis in AXES if needed and axis not in needed and f"%nctaid.{axis}" in read(routine)])
 
@@ -202,7 +202,7 @@ def _strides(routine: Routine) -> tuple[int, ...]:
         known = values(of)
         for address in [access.address for access in accesses(of) if access.address is not None]:
             for leaf in address.leaves():
-                loop = known.induction(int(str(leaf.data[0]))) if leaf.operator == "phi" and isinstance(leaf.data[0], int) else None
+                loop = known.induction(leaf.ssa_value) if leaf.operator == "phi" and leaf.ssa_value is not None else None
                 if loop is None or not loop.step:
                     continue
                 starts = _starts(loop.start)
@@ -233,7 +233,7 @@ def _element_of_thread(parts: Iterable[tuple[Term, int]]) -> int:
 
 
 def _is_index(atom: Term) -> bool:
-    return atom.is_leaf and bool(atom.data) and str(atom.data[0]) == "%tid.x"
+    return atom.name == "%tid.x"
 
 
 @fact
@@ -255,7 +255,7 @@ def _depended_on(routine: Routine) -> frozenset[str]:
     leaves = {leaf for term in terms for leaf in term.leaves()}
     if len(reached(routine)) > 1 or any(leaf.operator in ("phi", "value") for leaf in leaves):
         return frozenset([name.partition(".")[0] for name in read(routine)])
-    return frozenset([str(leaf.data[0]).partition(".")[0] for leaf in leaves if leaf.data])
+    return frozenset([leaf.name.partition(".")[0] for leaf in leaves if leaf.data])
 
 
 _CTAS = frozenset(("%ctaid", "%nctaid", "%clusterid", "%cluster_ctaid", "%cluster_ctarank"))
@@ -269,15 +269,15 @@ def _expected(term: Term) -> int:
     compared = _compared(term)
     if compared is not None:
         index, number = compared
-        if index.is_leaf and str(index.data[0]).startswith("%tid"):
+        if index.is_leaf and index.name.startswith("%tid"):
             return number + 1
         if index.operator == "shr.u" and index.args[0].is_leaf and index.args[0].data and index.args[1].constant is not None:
-            return (number << index.args[1].constant) + 1 if str(index.args[0].data[0]).startswith("%tid") else 1
+            return (number << index.args[1].constant) + 1 if index.args[0].name.startswith("%tid") else 1
     if len(term.args) != 2:
         return 1
     one, other = term.args
     known, index = (one.constant, other) if one.constant is not None else (other.constant, one)
-    if known is None or not index.is_leaf or not index.data or not str(index.data[0]).startswith("%tid"):
+    if known is None or not index.is_leaf or not index.name.startswith("%tid"):
         return 1
     if term.operator.startswith("shr"):
         return 2 << known if WARP.bit_length() - 1 <= known < MOST_THREADS.bit_length() else 1
@@ -403,7 +403,7 @@ def _index_name(atom: Term) -> str:
     """The special register that an atom of a sum is, extended or not; empty for any other."""
     while atom.operator in ("zext", "sext", "trunc"):
         atom = atom.args[0]
-    return str(atom.data[0]) if atom.is_leaf and atom.data else ""
+    return atom.name if atom.is_leaf else ""
 
 
 def _factored(count: int, axes: str) -> Iterator[Size]:
@@ -502,7 +502,7 @@ def shared_axes(routine: Routine) -> frozenset[str]:
 
 def _dimensions(terms: Iterable[Term], name: str) -> frozenset[str]:
     """The dimensions of an index that terms depend on, except those that only contribute to the linear thread index."""
-    leaves = {str(leaf.data[0]) for term in terms for leaf in _without_ranks(term) if leaf.data}
+    leaves = {leaf.name for term in terms for leaf in _without_ranks(term) if leaf.data}
     return frozenset([axis for axis in AXES if f"{name}.{axis}" in leaves])
 
 
@@ -518,7 +518,7 @@ def _without_ranks(term: Term) -> Iterator[Term]:
 
 
 def _is_of(leaf: Term, name: str) -> bool:
-    return bool(leaf.is_leaf and leaf.data) and str(leaf.data[0]).startswith(name + ".")
+    return leaf.is_leaf and leaf.name.startswith(name + ".")
 
 
 @fact
@@ -560,7 +560,8 @@ def _is_remote(bound: Bound) -> bool:
 
 
 def _grid(routine: Routine, cluster: Size | None) -> Size:
-    """Two CTAs along each dimension that the kernel uses, at most four in all, or as many as it distinguishes; whole clusters."""
+    """Two CTAs along each dimension that the kernel uses, at most four in all, or as many as it distinguishes; one cluster, or two if the
+    index of a CTA in the grid is taken for its rank."""
     names = read(routine)
     used = _looked_at(routine, "%ctaid")
     updated = _updates(routine)
@@ -573,8 +574,19 @@ def _grid(routine: Routine, cluster: Size | None) -> Size:
         # CTAs that obtain their index from a counter
         x = 2
     if cluster is not None:
-        return (cluster[0] * (x if cluster == (1, 1, 1) else 1), cluster[1], cluster[2])
+        several = x if cluster == (1, 1, 1) else 1 + any(map(_ranks_by_grid, reached(routine)))
+        return cluster[0] * several, cluster[1], cluster[2]
     return x, y, z
+
+
+def _ranks_by_grid(routine: Routine) -> bool:
+    """Whether the rank of a CTA for `mapa` is computed from its index in the grid, which is the same only in the first cluster."""
+    ranks = [values(routine).operand(i, routine.instructions[i].operands[2]) for i, _ in matching(routine, _is_map)]
+    return any((leaf.name or "").startswith("%ctaid") for rank in ranks if rank is not None for leaf in rank.leaves())
+
+
+def _is_map(bound: Bound) -> bool:
+    return bound.form.mnemonic == "mapa"
 
 
 @fact
@@ -585,7 +597,7 @@ def _ctas_compared(routine: Routine) -> dict[str, int]:
         compared = _compared(term)
         if compared is None or compared[1] >= MOST_CTAS:
             continue
-        names = {str(leaf.data[0]) for leaf in compared[0].leaves() if leaf.data}
+        names = {leaf.name for leaf in compared[0].leaves() if leaf.data}
         if len(names) == 1:
             name = names.pop()
             found[name] = max(found.get(name, 1), compared[1] + 1)

@@ -145,6 +145,14 @@ def test_a_cluster_is_what_the_directive_says() -> None:
     assert shape.grid[0] % 4 == 0
 
 
+@pytest.mark.parametrize(("rank", "ctas"), [("%ctaid.x", 4), ("%cluster_ctarank", 2)])
+def test_two_clusters_if_the_index_in_the_grid_is_taken_for_the_rank(rank: str, ctas: int) -> None:
+    body = f"mov.u32 %r1, {rank}; xor.b32 %r1, %r1, 1; mov.u32 %r2, s; mapa.shared::cluster.u32 %r2, %r2, %r1;"
+    shape = shapes(kernel(f".shared .b32 s; {body}", directives=".reqnctapercluster 2, 1, 1", target="sm_90"))[0]
+
+    assert (shape.grid, shape.cluster) == ((ctas, 1, 1), (2, 1, 1))
+
+
 @pytest.mark.parametrize(("elements", "rank", "box"), [(2048, 2, (32, 64)), (512, 1, (256,)), (8192, 3, (1, 128, 64)), (48, 2, (3, 16))])
 def test_boxes(elements: int, rank: int, box: tuple[int, ...]) -> None:
     assert split(elements, rank) == box
