@@ -17,8 +17,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "gpu"))
 
 from formtests import bound_as, register_type, unknown
 
-from ptxkit.isa.binding import Bound, BoundOperand, Candidate, match
+from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.forms import Form, Item
+from ptxkit.isa.opcodes import Candidate, match
 from ptxkit.isa.table import all_forms
 
 TARGETS = (("8.8", "sm_90a"), ("8.8", "sm_100a"), ("8.0", "sm_80"))

@@ -29,7 +29,8 @@ from ptxkit.analyses.memory_model import (
     registers,
     to_ptx,
 )
-from ptxkit.analyses.memory_model.litmus import answer, parse
+from ptxkit.analyses.memory_model.litmus import answer
+from ptxkit.analyses.memory_model.litmus_files import parse
 from ptxkit.analyses.memory_model.shapes import shapes
 
 ROOT = Path(__file__).resolve().parents[1]

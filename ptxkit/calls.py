@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import attrs
 
 from ptxkit.directives import lists_targets, other_statements, plain_integer
-from ptxkit.isa.binding import flow_of, match, split_opcode
+from ptxkit.isa.opcodes import flow_of, match, split_opcode
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.targets import Version
 from ptxkit.isa.types import Type, types

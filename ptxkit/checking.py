@@ -11,8 +11,9 @@ from itertools import islice
 from operator import itemgetter
 
 from ptxkit.frozen import frozen
-from ptxkit.isa.binding import Bound, bind, check_constants, flow_of
+from ptxkit.isa.binding import Bound, bind, check_constants
 from ptxkit.isa.mismatch import Mismatch
+from ptxkit.isa.opcodes import flow_of
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.requirements import Requirement, satisfies
 from ptxkit.isa.shapes import OperandShape

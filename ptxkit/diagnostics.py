@@ -23,6 +23,8 @@ class Severity(enum.StrEnum):
 
 LONGEST = 160
 """Maximum length of a message in characters, without its notes."""
+LONGEST_RELATED = 100
+"""Maximum length of what is said of another location, where this can be shortened."""
 _CODE = expression("`([^`]*)`")
 _MODIFIERS = expression(
     r"`([a-z]\w*(?:\.(?!shared|global|local|sync|aligned|param)\w+)*?)\.(?:shared|global|local|sync|param|\w+::)[\w.:]*`"
@@ -31,10 +33,10 @@ _CTA = expression(r" of CTA \(\d+,\d+,\d+\)")
 _LINE = expression(r" \(line \d+\)")
 
 
-def brief(message: str) -> str:
-    """Shortens a message longer than LONGEST by what its steps repeat: modifiers of instructions, the only CTA, lines."""
+def brief(message: str, longest: int = LONGEST) -> str:
+    """Shortens a message with more than so many characters by what its steps repeat: modifiers of instructions, the only CTA, lines."""
     for pattern, shorter in ((_MODIFIERS, r"`\1`"), (_CTA, ""), (_LINE, "")):
-        if len(message) <= LONGEST:
+        if len(message) <= longest:
             break
         if pattern is not _CTA or len(set(_CTA.findall(message))) == 1:
             message = pattern.sub(shorter, message)

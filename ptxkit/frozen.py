@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 
@@ -34,9 +34,8 @@ _GENERATED = ("__init__", "__attrs_attrs__", "__match_args__", "__getstate__", "
 _COMPARISON = ("__eq__", "__hash__", "__repr__")
 _SLOTS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 """What a class contains for a slot, and for references to its objects."""
-_FIELD: Any = type(attrs.field())
-_SPECIAL = ("converter", "eq_key", "hash", "on_setattr", "_validator")
-"""What the methods written here do not provide for."""
+_SPECIFIED: tuple[Any, ...] = (type(attrs.field()), attrs.Factory)
+"""What stands in a class for a field of which more is said than its default."""
 
 
 @attrs.frozen
@@ -76,11 +75,8 @@ def _slotted(
                 setattr(made, name, methods[name])
 
     def generate(name: str) -> None:
-        is_plain = not (kw_only or _is_derived(cls) or any(map(_is_special, fields.values())))
-        if name == "__init__" and is_plain:
+        if name == "__init__" and not kw_only and _is_plain(cls, fields):
             made.__init__ = _constructor(made, fields)
-        elif name in ("__eq__", "__hash__") and is_plain and make is attrs.frozen:
-            setattr(made, name, _comparison(made, name, [name for name, field in fields.items() if type(field) is not _FIELD or field.eq]))
         elif name in _GENERATED:
             generated(_GENERATED, eq=False, repr=False)
         else:
@@ -104,18 +100,10 @@ def _slotted(
     return made
 
 
-def _is_derived(cls: type[Any]) -> bool:
-    """Whether a class has fields besides its own, or has more to do when an object is made."""
-    return any(hasattr(base, "__attrs_attrs__") for base in cls.__bases__) or hasattr(cls, "__attrs_post_init__")
-
-
-def _is_special(field: Any) -> bool:
-    """Whether a field, given what the class says about it, needs `attrs` itself."""
-    if type(field) is not _FIELD:
-        return False
-    made_by_object = isinstance(field._default, attrs.Factory) and field._default.takes_self  # type: ignore[arg-type]
-    is_unset = not field.init and not isinstance(field._default, attrs.Factory)  # type: ignore[arg-type]
-    return made_by_object or is_unset or bool(field.kw_only) or any(getattr(field, name) is not None for name in _SPECIAL)
+def _is_plain(cls: type[Any], fields: Mapping[str, Any]) -> bool:
+    """Whether the constructor only sets these fields to its arguments."""
+    has_more = hasattr(cls, "__attrs_post_init__") or any(hasattr(base, "__attrs_attrs__") for base in cls.__bases__)
+    return not has_more and not any(isinstance(default, _SPECIFIED) for default in fields.values())
 
 
 def _computed(cached: Mapping[str, Callable[[Any], Any]]) -> Callable[[Any, str], Any]:
@@ -133,71 +121,14 @@ def _computed(cached: Mapping[str, Callable[[Any], Any]]) -> Callable[[Any, str]
 
 
 def _constructor(made: type[Any], fields: Mapping[str, Any]) -> Callable[..., None]:
-    """The constructor of a plain class. Its code is that of all constructors with such fields, under its own names."""
-    scope: dict[str, Any] = {"__name__": made.__module__, "NOTHING": attrs.NOTHING}
-    layout, names, defaults = "", [], []
-    for i, (name, field) in enumerate(fields.items()):
-        default = field._default if type(field) is _FIELD else field
-        is_made = isinstance(default, attrs.Factory)  # type: ignore[arg-type]
-        scope[f"set{i}"] = made.__dict__[name].__set__
-        if is_made:
-            scope[f"make{i}"] = default.factory
-        if type(field) is _FIELD and not field.init:
-            layout += _OWN
-            continue
-        layout += _MADE if is_made else _GIVEN
-        names.append(name)
-        if default is not attrs.NOTHING:
-            defaults.append(attrs.NOTHING if is_made else default)
-    arguments = [name.lstrip("_") for name in names]
-    found = types.FunctionType(_code(layout).replace(co_varnames=("self", *arguments)), scope, "__init__", tuple(defaults))
-    found.__annotations__ = {**dict(zip(arguments, [made.__annotations__[name] for name in names], strict=True)), "return": None}
+    """The constructor of a plain class: `attrs` needs four times as long, as it also describes every field and makes the class anew."""
+    arguments = {name: name.lstrip("_") for name in fields}
+    body = "".join([f"\n    set_{name}(self, {argument})" for name, argument in arguments.items()])
+    scope = {f"set_{name}": made.__dict__[name].__set__ for name in fields}
+    exec(f"def __init__({', '.join(['self', *arguments.values()])}):{body or ' pass'}", scope)
+    found = scope["__init__"]
+    found.__defaults__ = tuple([default for default in fields.values() if default is not attrs.NOTHING])
+    found.__annotations__ = {argument: made.__annotations__[name] for name, argument in arguments.items()} | {"return": None}
+    found.__module__ = made.__module__
     found.__qualname__ = f"{made.__qualname__}.__init__"
-    return found
-
-
-_GIVEN, _MADE, _OWN = "gmo"
-"""A field that is set to an argument; to one or, without it, to a new object; always to a new object."""
-
-
-@functools.cache
-def _code(layout: str) -> types.CodeType:
-    """The code of a constructor with such fields, which calls `set0`, `set1`, ... with the object and the values."""
-    value = {_GIVEN: "value{0}", _MADE: "make{0}() if value{0} is NOTHING else value{0}", _OWN: "make{0}()"}
-    parameters = ["self", *[f"value{i}" for i, kind in enumerate(layout) if kind != _OWN]]
-    body = "".join([f"    set{i}(self, {value[kind].format(i)})\n" for i, kind in enumerate(layout)])
-    return _compiled("__init__", f"def __init__({', '.join(parameters)}):\n{body}    return")
-
-
-_COMPARED = {
-    "__eq__": (
-        "def __eq__(self, other):\n    if other.__class__ is not self.__class__:\n        return NotImplemented\n    return {}",
-        "self.field{0} == other.field{0}",
-        " and ",
-    ),
-    "__hash__": ("def __hash__(self):\n    return hash(({},))", "self.field{0}", ", "),
-}
-
-
-def _comparison(made: type[Any], name: str, fields: Sequence[str]) -> Callable[..., Any]:
-    """`__eq__` or `__hash__` by these fields. Its code is that of all with as many, under its own names."""
-    own = {f"field{i}": field for i, field in enumerate(fields)}
-    code = _compared(name, len(fields))
-    code = code.replace(co_names=tuple([own.get(used, used) for used in code.co_names]))
-    found = types.FunctionType(code, {"__name__": made.__module__}, name)
-    found.__qualname__ = f"{made.__qualname__}.{name}"
-    return found
-
-
-@functools.cache
-def _compared(name: str, count: int) -> types.CodeType:
-    frame, one, between = _COMPARED[name]
-    parts = [one.format(i) for i in range(count)] or ["True"]
-    return _compiled(name, frame.format(between.join(parts)))
-
-
-def _compiled(name: str, text: str) -> types.CodeType:
-    scope: dict[str, Any] = {}
-    exec(text, scope)
-    code: types.CodeType = scope[name].__code__
-    return code
+    return cast(Callable[..., None], found)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptxkit.isa.binding import in_order
+from ptxkit.isa.opcodes import in_order
 from ptxkit.memo import expression
 from ptxkit.syntax import (
     Address,

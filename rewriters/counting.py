@@ -20,7 +20,7 @@ from ptxkit.analyses.cfg.loops import loops
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.frozen import frozen
-from ptxkit.isa.binding import flow_of
+from ptxkit.isa.opcodes import flow_of
 from ptxkit.rewriters.engine.edits import AddToModule, AtEntry, AtExits, Before, Declare
 from ptxkit.rewriters.engine.patterns import Site
 from ptxkit.rewriters.engine.points import points

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from ptxkit.isa.binding import match
 from ptxkit.isa.directives import directives
+from ptxkit.isa.opcodes import match
 from ptxkit.rewriters.engine.checking import new_errors
 from ptxkit.rewriters.engine.headers import with_directive, without_directive
 from ptxkit.rewriters.engine.rewrite import FailedCheck, Manifest, Refusal, Refused, Rewrite

@@ -13,7 +13,7 @@ from sampling import examples
 import ptxkit
 from ptxkit import files
 from ptxkit.formatter import CannotFormat, format_module
-from ptxkit.isa.binding import in_order, match, split_opcode
+from ptxkit.isa.opcodes import in_order, match, split_opcode
 from ptxkit.isa.table import all_forms
 from ptxkit.spacing import COMMENT
 from ptxkit.syntax import Block, Leaf, Module, Node, Numbers, Opcode, lexical

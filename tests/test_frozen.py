@@ -98,21 +98,6 @@ def test_signature_of_a_class_that_was_not_used() -> None:
     assert str(inspect.signature(Unused)) == "(name: 'str', count: 'int' = 3) -> None"
 
 
-def test_each_method_when_it_is_first_used() -> None:
-    @frozen
-    class Unused:
-        name: str
-        place: int = 0
-
-    one, other = Unused("a"), Unused("a", 1)
-
-    assert one != other
-    assert type(Unused.__dict__["__hash__"]).__name__ == "_Pending"
-    assert hash(one) == hash(Unused("a"))
-    assert type(Unused.__dict__["__repr__"]).__name__ == "_Pending"
-    assert type(Unused.__dict__["__attrs_attrs__"]).__name__ == "_Pending"
-
-
 def test_property_computed_once() -> None:
     computed = []
 
@@ -141,7 +126,7 @@ def test_fields_that_are_made_for_each_object() -> None:
     @frozen
     class Basket:
         owner: str
-        things: list[str] = attrs.field(factory=list)
+        things: list[str] = attrs.Factory(list)
         size: int = 1
         _known: dict[str, int] = attrs.field(factory=dict, init=False, eq=False)
 

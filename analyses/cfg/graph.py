@@ -16,7 +16,7 @@ from typing import TypeVar
 from ptxkit.analyses.cfg.reachability import post_order
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.frozen import frozen
-from ptxkit.isa.binding import flow_of as flow_of  # re-exported for users of control flow
+from ptxkit.isa.opcodes import flow_of as flow_of  # re-exported for users of control flow
 from ptxkit.names import Kind
 from ptxkit.syntax import Function, Guard, Header, Instruction, Name, Path, Prototype, Targets
 

@@ -125,8 +125,8 @@ def _paths(routine: Routine, address: Term) -> list[Term] | None:
         arriving: list[Term] = list(atom.args)
     elif atom.operator == "select":
         arriving = list(atom.args[1:])
-    elif atom.operator == "phi" and isinstance(atom.data[0], int):
-        number = ssa(routine).values[atom.data[0]]
+    elif atom.operator == "phi" and atom.ssa_value is not None:
+        number = ssa(routine).values[atom.ssa_value]
         if number.origin is not Origin.PHI or any(operand < 0 for operand in number.operands):
             return None
         arriving = [values(routine).of(operand) for operand in number.operands]
@@ -220,10 +220,8 @@ def mbarrier_operand(bound: Bound) -> BoundOperand | None:
 def other_rank(address: Term) -> Term | None:
     """The CTA rank that an address was mapped to, unless it is certainly the CTA's own."""
     for leaf in address.leaves():
-        if leaf.operator == "peer" and isinstance(leaf.data[0], Term):
-            rank = leaf.data[0]
-            if not any(own.operator == "special" and own.data[0] == "%cluster_ctarank" and own is rank for own in rank.leaves()):
-                return rank
+        if leaf.rank is not None and leaf.rank.name != "%cluster_ctarank":
+            return leaf.rank
     return None
 
 

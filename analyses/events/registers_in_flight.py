@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator
-from itertools import takewhile
 
 from ptxkit.analyses.cfg.dataflow import solve
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import control_flow
-from ptxkit.analyses.cfg.reachability import closure, nearest_first, shortest_path
+from ptxkit.analyses.cfg.reachability import closure, shortest_path
 from ptxkit.analyses.events.effects import Action, Effect, effects
 from ptxkit.analyses.framework.bindings import bindings, matching
 from ptxkit.analyses.framework.routine import Routine
@@ -306,31 +305,19 @@ def steps_back(of: Program, block: int, step: Step, register: int, end: Kind | N
     Each comes with the register that holds, after that step, the final value of `register`: copies are followed.
     """
     flow = control_flow(of.routine)
-
-    def back(at: tuple[int, int, int]) -> Iterator[tuple[Step, int]]:
-        block, last, wanted = at
-        for earlier in reversed(of.steps[block][:last]):
-            yield earlier, wanted
-            wanted = _before(earlier, wanted)
-
-    def before(at: tuple[int, int, int]) -> Iterator[tuple[int, int, int]]:
-        wanted = at[2]
-        for earlier, after in back(at):
+    work = [(block, of.steps[block].index(step), register)]
+    found = set(work)
+    for at, last, wanted in work:
+        for earlier in reversed(of.steps[at][:last]):
             if earlier.kind is end:
-                return
-            wanted = _before(earlier, after)
-        for block in flow.predecessors(at[0]):
-            if block in flow.reachable:
-                yield block, len(of.steps[block]), wanted
-
-    for at in nearest_first([(block, of.steps[block].index(step), register)], before):
-        yield from takewhile(lambda one: one[0].kind is not end, back(at))
-
-
-def _before(step: Step, register: int) -> int:
-    """The register that holds, before a step, the value that `register` holds after it, if the step copies it."""
-    is_copied = step.kind is Kind.COPY and step.writes >> register & 1 and step.reads
-    return next(bits(step.reads)) if is_copied else register
+                break
+            yield earlier, wanted
+            if earlier.kind is Kind.COPY and earlier.writes >> wanted & 1 and earlier.reads:
+                wanted = next(bits(earlier.reads))
+        else:
+            new = [(before, len(of.steps[before]), wanted) for before in flow.predecessors(at) if before in flow.reachable]
+            work += [state for state in new if state not in found]
+            found.update(new)
 
 
 def after(step: Step, state: State, count: int) -> State:

@@ -70,10 +70,10 @@ class Runner:
         budget: float,
         progress: Callable[[Any], None] | None,
         closed: frozenset[Path],
-        compared: tuple[int, ...] = (),
+        others: tuple[Contents, ...] = (),
     ) -> None:
-        """`closed` are the paths of instructions that no scalars and no contents can reach, `compared` the words with which the kernel
-        compares others; the rest is as `execute` has it."""
+        """`closed` are the paths of instructions that no scalars and no contents can reach, `others` the contents to try where the
+        usual ones show nothing; the rest is as `execute` has it."""
         self.code = code
         self.launch = launch
         self.schedules = schedules
@@ -82,7 +82,7 @@ class Runner:
         self.progress = progress
         self.budget = budget
         self.closed = closed
-        self.compared = compared
+        self.others = others
         self.clears = True
         """Whether memory through which threads synchronize is cleared."""
         self.end = time.thread_time() + budget
@@ -218,9 +218,9 @@ class Runner:
         if self.depends and not self.skipped and not self._has_others:
             # `small` contents neither run long nor leave arrays
             self._again(self.schedules[0], SMALL.with_numbers(numbers), is_needed=False)
-        if self.depends and self.compared and not self.first:
-            # many threads may take a path that a certain word leads to
-            self._again(self.schedules[0], Contents("among", words=self.compared).with_numbers(numbers), is_needed=False)
+        for choice in self.others if self.depends else ():
+            if not self.first:
+                self._again(self.schedules[0], choice.with_numbers(numbers), is_needed=False)
         self._leave_out_unfit()
         usual = frozenset().union(*[run.causes for run in self.runs if run.contents == self.contents[0]])
         if not self.first.keys() <= usual:

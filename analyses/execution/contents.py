@@ -2,9 +2,10 @@
 
 The values are small integers, so that a kernel that uses them as indices stays within its arrays. `count` holds 0, 1, 2, …, all different,
 as index tables often do; `shuffled` holds the same values in another order; `random` holds random integers, and `small` random integers
-from a smaller range; `zeros` is typical of fresh memory; `flags` holds random zeros and ones; `reals` holds random single-precision
-numbers; `noise` holds random bytes, so that two values are equal only if the kernel makes them so; `among` holds given numbers, such as
-those with which the kernel compares words.
+from a smaller range; `rising` holds integers each of which exceeds the one before by a random integer, as first elements of rows do;
+`zeros` is typical of fresh memory; `flags` holds random zeros and ones; `reals` holds random single-precision numbers, whose magnitude
+differs from warp to warp if each thread has an element; `noise` holds random bytes, so that two values are equal only if the kernel makes
+them so; `among` holds given numbers, such as those with which the kernel compares words.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ HIGH = 1000
 _BELOW = {"random": HIGH, "small": 8, "flags": 2}
 """Exclusive upper bound of the random integers, by kind of contents."""
 SPREAD = 2.0
-"""Random real numbers lie between -SPREAD and SPREAD."""
+"""Random real numbers lie between -SPREAD and SPREAD, times the magnitude of their row."""
+MAGNITUDES, ROW = (1.0, 0.01), 32
+"""Magnitudes of random real numbers, of rows of so many words in turn."""
 SIDE = 64
 """Texels along each dimension of a synthesized texture."""
 SIGN = 1 << 31
@@ -101,8 +104,12 @@ class Contents:
             return np.random.default_rng((self.seed, number)).integers(0, _BELOW[self.name], words, np.uint32).view(np.uint8)
         if self.name == "among":
             return np.random.default_rng((self.seed, number)).choice(np.array(self.words, np.uint32), words).view(np.uint8)
+        if self.name == "rising":
+            steps = np.random.default_rng((self.seed, number)).integers(0, HIGH, words, np.uint32)
+            return np.cumsum(steps, dtype=np.uint32).view(np.uint8)
         if self.name == "reals":
-            return np.random.default_rng((self.seed, number)).uniform(-SPREAD, SPREAD, words).astype(np.float32).view(np.uint8)
+            drawn = np.random.default_rng((self.seed, number)).uniform(-SPREAD, SPREAD, words)
+            return (drawn * np.resize(np.repeat(MAGNITUDES, ROW), words)).astype(np.float32).view(np.uint8)
         if self.name == "noise":
             return np.random.default_rng((self.seed, number)).integers(0, 256, size, np.uint8)
         return np.zeros(size, np.uint8)
@@ -122,6 +129,7 @@ class Contents:
         names = {
             "count": "0, 1, 2, …",
             "shuffled": "0, 1, 2, … in another order",
+            "rising": "numbers that rise by random steps",
             "zeros": "zeros",
             "noise": "random bytes",
             "flags": "zeros and ones",
@@ -156,6 +164,7 @@ NEAR = 8
 """Words in a row that is shuffled."""
 COUNT, ZEROS, NOISE, SMALL = Contents("count"), Contents("zeros"), Contents("noise", 3), Contents("small", 4)
 SHUFFLED = Contents("shuffled", 5)
+RISING, REALS = Contents("rising", 6), Contents("reals", 7)
 RANDOM = Contents("random", 1)
 FIRST_ORDER = 100
 DIFFERENT = ("count", "shuffled")

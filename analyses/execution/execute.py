@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from ptxkit.analyses.execution.attempt import LEAST_SECONDS, MOST_ALONE, Runner
-from ptxkit.analyses.execution.contents import CHOICES, Contents, Numbers
+from ptxkit.analyses.execution.contents import CHOICES, REALS, RISING, Contents, Numbers
 from ptxkit.analyses.execution.dependence import dependent, readers
 from ptxkit.analyses.execution.findings import OF_NUMBERS, fault_space, is_about
 from ptxkit.analyses.execution.launch import WORD, Launch, MadeUp
-from ptxkit.analyses.execution.literals import compared, literals
+from ptxkit.analyses.execution.literals import compared, has_real_comparisons, literals
 from ptxkit.analyses.execution.reach import unreachable
 from ptxkit.analyses.execution.result import Attempt, Executed, shown
 from ptxkit.analyses.execution.sides import Reached, Side, untaken
 from ptxkit.analyses.execution.synchronizing import cleared, uncleared
 from ptxkit.analyses.framework.bindings import specials
-from ptxkit.analyses.framework.routine import routines
+from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.isa.binding import Bound
 
 if TYPE_CHECKING:
@@ -72,9 +72,17 @@ def execute(
     kernel = next((one for one in routines(code.module) if one.name == launch.kernel), None)
     closed = frozenset([kernel.where(i) for i in unreachable(kernel, launch)]) if kernel is not None else frozenset()
     is_timed = kernel is not None and not specials(kernel).isdisjoint(CLOCKS)
-    words = compared(kernel) if kernel is not None else ()
-    runner = Runner(code, launch, tuple(schedules) or SCHEDULES, tuple(contents) or CHOICES, checks, budget, progress, closed, words)
+    others = _others(kernel) if kernel is not None else ()
+    runner = Runner(code, launch, tuple(schedules) or SCHEDULES, tuple(contents) or CHOICES, checks, budget, progress, closed, others)
     return _Search(runner, is_timed, literals(kernel) if kernel is not None else ()).run()
+
+
+def _others(kernel: Routine) -> tuple[Contents, ...]:
+    """Contents to try where the usual ones show nothing: with rising numbers neighbours are apart, real numbers differ where the kernel
+    compares some, and many threads may take a path that a word leads to which it compares with others."""
+    words = compared(kernel)
+    reals = (REALS,) if has_real_comparisons(kernel) else ()
+    return (RISING, *reals, *((Contents("among", words=words),) if words else ()))
 
 
 class _Search:
@@ -294,13 +302,13 @@ class _Search:
         program = one.observer.program
         if not wrong or program is None or not self.runner.launch.has_numbers:
             return False
-        sites = self._numbered(one)
+        sites = self._numbered(one, addresses=True)
         return any(is_about(self.runner.code, finding, sites) for finding in wrong)
 
-    def _numbered(self, one: Attempt) -> tuple[Any, ...]:
-        """The instructions for which synthesized scalars decide whether they execute, or which address they access."""
+    def _numbered(self, one: Attempt, addresses: bool = False) -> tuple[Any, ...]:
+        """The instructions for which synthesized scalars decide whether they execute, or which address they access, or only the latter."""
         program = one.observer.program
-        return dependent(program, readers(program, self._numbers(program))) if program is not None else ()
+        return dependent(program, readers(program, self._numbers(program)), addresses=addresses) if program is not None else ()
 
     def _decides(self, one: Attempt) -> bool:
         """Whether control flow depends on synthesized scalars. If not, other scalars reach nothing new."""

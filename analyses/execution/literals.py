@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.syntax import Instruction, constant_value
 
+_REAL = re.compile(r"\.b?f\d+")
+"""A floating-point type in an opcode."""
 MOST_LITERALS = 16
 """No more numbers than this are considered, the first ones."""
 
@@ -20,6 +23,11 @@ def compared(kernel: Routine) -> tuple[int, ...]:
     """Those other than 0 and 1 that are compared with something for equality, as 32-bit words."""
     tests = [one for one in kernel.instructions if one.opcode.text.startswith(("setp.eq", "setp.ne"))]
     return tuple([word for word in _words(tests) if word > 1])[:MOST_LITERALS]
+
+
+def has_real_comparisons(kernel: Routine) -> bool:
+    """Whether it compares floating-point numbers."""
+    return any(one.opcode.mnemonic == "setp" and _REAL.search(one.opcode.text) for one in kernel.instructions)
 
 
 def _words(instructions: Sequence[Instruction]) -> Iterable[int]:

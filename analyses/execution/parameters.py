@@ -186,8 +186,8 @@ class _Uses:
 
     def _loaded(self, term: Term) -> Access | None:
         """The load that produced this value."""
-        number = term.data[0] if term.operator == "value" and term.data else None
-        if not isinstance(number, int) or number >= len(self.numbering.values):
+        number = term.ssa_value if term.operator == "value" else None
+        if number is None or number >= len(self.numbering.values):
             return None
         access = self.accesses.get(self.numbering.values[number].instruction)
         return access if access is not None and access.reads and not access.writes else None

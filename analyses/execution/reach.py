@@ -51,7 +51,7 @@ def _conditions(kernel: Routine, launch: Launch) -> Callable[[int], bool | None]
 
     def leaf(term: Term) -> Numbers | None:
         if term.operator == "special":
-            return threads.get(str(term.data[0]))
+            return threads.get(term.name)
         if term.operator != "parameter":
             return None
         symbol, part = known.symbol(term), _part(term)

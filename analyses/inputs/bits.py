@@ -44,7 +44,7 @@ def _chooses(routine: Routine, term: Term) -> bool:
 
 
 def _kind_of(leaf: Term) -> str:
-    return "index" if leaf.data and str(leaf.data[0]).partition(".")[0] in _INDICES else leaf.operator
+    return "index" if leaf.name.partition(".")[0] in _INDICES else leaf.operator
 
 
 def _through_loops(routine: Routine, terms: Iterable[Term]) -> tuple[Term, ...]:
@@ -55,6 +55,6 @@ def _through_loops(routine: Routine, terms: Iterable[Term]) -> tuple[Term, ...]:
     while stack:
         for part in walk(stack.pop(), found):
             found[part] = None
-            if part.operator == "phi" and isinstance(part.data[0], int):
-                stack += [known.of(one) for one in numbering.values[part.data[0]].operands if one >= 0]
+            if part.operator == "phi" and part.ssa_value is not None:
+                stack += [known.of(one) for one in numbering.values[part.ssa_value].operands if one >= 0]
     return tuple(found)

@@ -159,8 +159,8 @@ def _stride(known: Values, atom: Term, factor: int) -> int:
         return 0
     if atom.operator == "and" and atom.args[1].constant:
         return abs(factor) * (atom.args[1].constant & -atom.args[1].constant)
-    if atom.operator == "phi" and isinstance(atom.data[0], int):
-        loop = known.induction(atom.data[0])
+    if atom.operator == "phi" and atom.ssa_value is not None:
+        loop = known.induction(atom.ssa_value)
         return abs(factor * (loop.step or 1)) if loop is not None else abs(factor)
     return abs(factor)
 

@@ -20,7 +20,7 @@ def covering(routine: Routine, shape: Shape) -> dict[Leaf, int]:
     for condition in dict.fromkeys(conditions(routine)):
         leaves = condition.leaves()
         asked = {leaf for one in leaves if (leaf := leaf_of(one)) is not None}
-        if len(asked) != 1 or not any(one.data and str(one.data[0]).startswith("%ctaid") for one in leaves):
+        if len(asked) != 1 or not any(one.name.startswith("%ctaid") for one in leaves):
             continue
         leaf, last = asked.pop(), _outcome(condition, shape, MOST)
         if last is None:
@@ -39,7 +39,7 @@ def covering(routine: Routine, shape: Shape) -> dict[Leaf, int]:
 def _outcome(condition: Term, shape: Shape, number: int) -> int | None:
     """The value of a condition in the last thread of the last CTA, if the scalar that it depends on is `number`."""
     thread, cta = [tuple([side - 1 for side in sides]) for sides in (shape.block, shape.grid)]
-    return number_of(condition, lambda leaf: number if leaf_of(leaf) is not None else special(str(leaf.data[0]), thread, shape, cta))
+    return number_of(condition, lambda leaf: number if leaf_of(leaf) is not None else special(leaf.name, thread, shape, cta))
 
 
 __all__ = ["covering"]

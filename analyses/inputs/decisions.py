@@ -98,7 +98,7 @@ def _outcomes(asked: list[Term], numbers: Mapping[Leaf, int], shape: Shape) -> s
 
         def value(leaf: Term, threads: tuple[int, ...] = threads) -> int | None:
             mine = leaf_of(leaf)
-            return numbers.get(mine) if mine is not None else special(str(leaf.data[0]), threads, shape)
+            return numbers.get(mine) if mine is not None else special(leaf.name, threads, shape)
 
         for n, one in enumerate(asked):
             outcome = number_of(one, value)

@@ -233,7 +233,7 @@ def leaf_of(term: Term) -> Leaf | None:
         return None
     *_, offset, size = term.data
     assert isinstance(offset, int) and isinstance(size, int)
-    return str(term.data[0]), offset, size
+    return term.name, offset, size
 
 
 def location_of(known: Values, address: Term | None) -> tuple[str, int, Symbol] | None:
@@ -304,8 +304,8 @@ def bases(routine: Routine, known: Values, address: Term, through: dict[int, Acc
             stack += [arg for arg in term.args if arg.width == 64]
         elif term.operator == "and" and term.width == 64:
             stack += list(term.args)
-        elif term.operator in ("phi", "value") and isinstance(term.data[0], int):
-            number = term.data[0]
+        elif term.operator in ("phi", "value") and term.ssa_value is not None:
+            number = term.ssa_value
             induction = known.induction(number)
             if induction is not None:
                 stack.append(induction.start)
@@ -346,13 +346,13 @@ def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf], set[Leaf]]:
     others: set[Leaf] = set()
     starts: set[Leaf] = set()
     for condition in [part for whole in conditions(routine) for part in _parts(whole)]:
-        phis = [term for term in condition.leaves() if term.operator == "phi" and isinstance(term.data[0], int)]
-        loops = [induction for term in phis if (induction := known.induction(int(str(term.data[0])))) is not None]
+        phis = [number for term in condition.leaves() if term.operator == "phi" and (number := term.ssa_value) is not None]
+        loops = [induction for number in phis if (induction := known.induction(number)) is not None]
         terms = [condition, *[loop.start for loop in loops if loop.step and loop.step < 0]]
         leaves = [leaf for term in terms for one in term.leaves() if (leaf := leaf_of(one)) is not None]
         if not leaves:
             continue
-        before = [known.of(one) for term in phis for one in ssa(routine).values[int(str(term.data[0]))].operands if one >= 0]
+        before = [known.of(one) for number in phis for one in ssa(routine).values[number].operands if one >= 0]
         sides = (*condition.args, *before, *[loop.start for loop in loops])
         is_of_tiles = any(_is_of_ctas(leaf) for side in sides for leaf in side.leaves())
         if any(_differs(side) for side in sides):
@@ -435,13 +435,11 @@ def _differs(term: Term) -> bool:
 
 def _is_of_ctas(term: Term) -> bool:
     """Whether a term is an index of the CTA, or their number."""
-    return _is_special(term) and str(term.data[0]).startswith(("%ctaid", "%nctaid"))
+    return _is_special(term) and term.name.startswith(("%ctaid", "%nctaid"))
 
 
 def _is_special(term: Term) -> bool:
-    return term.operator not in ("phi", "value", "parameter", "address", "window") and str(term.data[0] if term.data else "").startswith(
-        "%"
-    )
+    return term.operator not in ("phi", "value", "parameter", "address", "window") and term.name.startswith("%")
 
 
 @fact
@@ -451,7 +449,7 @@ def addresses(routine: Routine) -> tuple[Term, ...]:
     found = {access.address: None for access in accesses(routine) if access.address is not None and access.space != ".param"}
     for address in list(found):
         for leaf in address.leaves():
-            induction = known.induction(int(str(leaf.data[0]))) if leaf.operator == "phi" and isinstance(leaf.data[0], int) else None
+            induction = known.induction(leaf.ssa_value) if leaf.operator == "phi" and leaf.ssa_value is not None else None
             if induction is not None:
                 found[induction.start] = None
     return tuple(found)
@@ -537,8 +535,8 @@ def _origins(routine: Routine, term: Term) -> Iterator[Leaf]:
             leaf = leaf_of(one)
             if leaf is not None:
                 yield leaf
-            elif one.operator in ("phi", "value") and isinstance(one.data[0], int):
-                induction = known.induction(one.data[0])
+            elif one.operator in ("phi", "value") and one.ssa_value is not None:
+                induction = known.induction(one.ssa_value)
                 stack += [] if induction is None or one.width < 64 else [induction.start]
 
 

@@ -50,8 +50,8 @@ def _most(routine: Routine) -> dict[Leaf, tuple[int, int]]:
 
 def _inner(known: Values, numbering: SSA, term: Term, scale: int, count: int) -> list[tuple[Term, int, int]]:
     """The operands that a term is a multiple of, each with the constant factor and the number of scalars in the product."""
-    if term.operator == "phi" and isinstance(term.data[0], int):
-        return [(known.of(one), scale, count) for one in numbering.values[term.data[0]].operands if one >= 0]
+    if term.operator == "phi" and term.ssa_value is not None:
+        return [(known.of(one), scale, count) for one in numbering.values[term.ssa_value].operands if one >= 0]
     if term.operator == "sum":
         return [(atom, scale * min(factor % (1 << term.width), -factor % (1 << term.width)), count) for atom, factor in term.parts]
     if term.operator not in _SAME:

@@ -136,7 +136,7 @@ def needless_axes(routine: Routine) -> frozenset[str]:
     stores = [access.address for of in reached(routine) for access in accesses(of) if access.writes and access.space not in _OWN]
     if len(reached(routine)) > 1 or any(address is None or is_hidden(address) for address in stores):
         return frozenset()
-    leaves = {str(leaf.data[0]) for address in stores if address is not None for leaf in address.leaves() if leaf.data}
+    leaves = {leaf.name for address in stores if address is not None for leaf in address.leaves() if leaf.data}
     needed = {axis for axis in AXES if f"%ctaid.{axis}" in leaves}
     return frozenset([axis for axis in AXES if needed and axis not in needed and f"%nctaid.{axis}" in read(routine)])
 
@@ -202,7 +202,7 @@ def _strides(routine: Routine) -> tuple[int, ...]:
         known = values(of)
         for address in [access.address for access in accesses(of) if access.address is not None]:
             for leaf in address.leaves():
-                loop = known.induction(int(str(leaf.data[0]))) if leaf.operator == "phi" and isinstance(leaf.data[0], int) else None
+                loop = known.induction(leaf.ssa_value) if leaf.operator == "phi" and leaf.ssa_value is not None else None
                 if loop is None or not loop.step:
                     continue
                 starts = _starts(loop.start)
@@ -233,7 +233,7 @@ def _element_of_thread(parts: Iterable[tuple[Term, int]]) -> int:
 
 
 def _is_index(atom: Term) -> bool:
-    return atom.is_leaf and bool(atom.data) and str(atom.data[0]) == "%tid.x"
+    return atom.name == "%tid.x"
 
 
 @fact
@@ -255,7 +255,7 @@ def _depended_on(routine: Routine) -> frozenset[str]:
     leaves = {leaf for term in terms for leaf in term.leaves()}
     if len(reached(routine)) > 1 or any(leaf.operator in ("phi", "value") for leaf in leaves):
         return frozenset([name.partition(".")[0] for name in read(routine)])
-    return frozenset([str(leaf.data[0]).partition(".")[0] for leaf in leaves if leaf.data])
+    return frozenset([leaf.name.partition(".")[0] for leaf in leaves if leaf.data])
 
 
 _CTAS = frozenset(("%ctaid", "%nctaid", "%clusterid", "%cluster_ctaid", "%cluster_ctarank"))
@@ -269,15 +269,15 @@ def _expected(term: Term) -> int:
     compared = _compared(term)
     if compared is not None:
         index, number = compared
-        if index.is_leaf and str(index.data[0]).startswith("%tid"):
+        if index.is_leaf and index.name.startswith("%tid"):
             return number + 1
         if index.operator == "shr.u" and index.args[0].is_leaf and index.args[0].data and index.args[1].constant is not None:
-            return (number << index.args[1].constant) + 1 if str(index.args[0].data[0]).startswith("%tid") else 1
+            return (number << index.args[1].constant) + 1 if index.args[0].name.startswith("%tid") else 1
     if len(term.args) != 2:
         return 1
     one, other = term.args
     known, index = (one.constant, other) if one.constant is not None else (other.constant, one)
-    if known is None or not index.is_leaf or not index.data or not str(index.data[0]).startswith("%tid"):
+    if known is None or not index.is_leaf or not index.name.startswith("%tid"):
         return 1
     if term.operator.startswith("shr"):
         return 2 << known if WARP.bit_length() - 1 <= known < MOST_THREADS.bit_length() else 1
@@ -357,17 +357,35 @@ def _named(routine: Routine, by: Collection[str] = ("eq", "lt.u", "lt.s")) -> di
 
 @fact
 def _tiles(routine: Routine) -> dict[str, int]:
-    """By axis, how far the parts of the problem that CTAs have are apart, in threads: 8 if an index is `8 * %ctaid.x + %tid.x`. Only axes
-    along which that is a constant; the largest, if there are several."""
+    """By axis, how long the part of the problem that a CTA has is, in threads: 8 if an index is `8 * %ctaid.x + %tid.x`, as CTAs are so far
+    apart, and if the threads share out 8 elements in `(8 + %ntid.x - 1) / %ntid.x` rounds. Only axes along which that is a constant; the
+    largest, if there are several."""
     found: dict[str, int] = {}
-    terms = [term for of in reached(routine) for term in (*addresses(of), *conditions(of))]
-    for term in {part: None for whole in terms for part in walk(whole) if part.operator == "sum"}:
-        factors = {_index_name(atom): factor for atom, factor in term.parts}
+    terms = {part: None for of in reached(routine) for whole in (*addresses(of), *conditions(of)) for part in walk(whole)}
+    for term in terms:
+        axis, count = _shared_out(term)
+        if count > 1:
+            found[axis] = max(found.get(axis, 1), count)
+    for term in terms:
+        factors = {_index_name(atom): factor for atom, factor in term.parts} if term.operator == "sum" else {}
         for axis in AXES:
             thread, cta = factors.get(f"%tid.{axis}", 0), factors.get(f"%ctaid.{axis}", 0)
             if thread > 0 and cta > thread and cta % thread == 0:
                 found[axis] = max(found.get(axis, 1), cta // thread)
     return found
+
+
+def _shared_out(term: Term) -> tuple[str, int]:
+    """The axis along which threads share out a constant number of elements, and how many, for the number of rounds that this takes; no
+    elements for any other term."""
+    if term.operator not in ("div.u", "div.s"):
+        return "", 0
+    name, _, axis = _index_name(term.args[1]).partition(".")
+    count, parts = term.args[0].linear
+    rest = [(_index_name(atom), factor) for atom, factor in parts]
+    if name != "%ntid" or rest not in ([], [(f"%ntid.{axis}", 1)]):
+        return "", 0
+    return axis, count + len(rest)
 
 
 def _part(routine: Routine, axis: str) -> int:
@@ -385,7 +403,7 @@ def _index_name(atom: Term) -> str:
     """The special register that an atom of a sum is, extended or not; empty for any other."""
     while atom.operator in ("zext", "sext", "trunc"):
         atom = atom.args[0]
-    return str(atom.data[0]) if atom.is_leaf and atom.data else ""
+    return atom.name if atom.is_leaf else ""
 
 
 def _factored(count: int, axes: str) -> Iterator[Size]:
@@ -484,7 +502,7 @@ def shared_axes(routine: Routine) -> frozenset[str]:
 
 def _dimensions(terms: Iterable[Term], name: str) -> frozenset[str]:
     """The dimensions of an index that terms depend on, except those that only contribute to the linear thread index."""
-    leaves = {str(leaf.data[0]) for term in terms for leaf in _without_ranks(term) if leaf.data}
+    leaves = {leaf.name for term in terms for leaf in _without_ranks(term) if leaf.data}
     return frozenset([axis for axis in AXES if f"{name}.{axis}" in leaves])
 
 
@@ -500,7 +518,7 @@ def _without_ranks(term: Term) -> Iterator[Term]:
 
 
 def _is_of(leaf: Term, name: str) -> bool:
-    return bool(leaf.is_leaf and leaf.data) and str(leaf.data[0]).startswith(name + ".")
+    return leaf.is_leaf and leaf.name.startswith(name + ".")
 
 
 @fact
@@ -542,7 +560,8 @@ def _is_remote(bound: Bound) -> bool:
 
 
 def _grid(routine: Routine, cluster: Size | None) -> Size:
-    """Two CTAs along each dimension that the kernel uses, at most four in all, or as many as it distinguishes; whole clusters."""
+    """Two CTAs along each dimension that the kernel uses, at most four in all, or as many as it distinguishes; one cluster, or two if the
+    index of a CTA in the grid is taken for its rank."""
     names = read(routine)
     used = _looked_at(routine, "%ctaid")
     updated = _updates(routine)
@@ -555,8 +574,19 @@ def _grid(routine: Routine, cluster: Size | None) -> Size:
         # CTAs that obtain their index from a counter
         x = 2
     if cluster is not None:
-        return (cluster[0] * (x if cluster == (1, 1, 1) else 1), cluster[1], cluster[2])
+        several = x if cluster == (1, 1, 1) else 1 + any(map(_ranks_by_grid, reached(routine)))
+        return cluster[0] * several, cluster[1], cluster[2]
     return x, y, z
+
+
+def _ranks_by_grid(routine: Routine) -> bool:
+    """Whether the rank of a CTA for `mapa` is computed from its index in the grid, which is the same only in the first cluster."""
+    ranks = [values(routine).operand(i, routine.instructions[i].operands[2]) for i, _ in matching(routine, _is_map)]
+    return any((leaf.name or "").startswith("%ctaid") for rank in ranks if rank is not None for leaf in rank.leaves())
+
+
+def _is_map(bound: Bound) -> bool:
+    return bound.form.mnemonic == "mapa"
 
 
 @fact
@@ -567,7 +597,7 @@ def _ctas_compared(routine: Routine) -> dict[str, int]:
         compared = _compared(term)
         if compared is None or compared[1] >= MOST_CTAS:
             continue
-        names = {str(leaf.data[0]) for leaf in compared[0].leaves() if leaf.data}
+        names = {leaf.name for leaf in compared[0].leaves() if leaf.data}
         if len(names) == 1:
             name = names.pop()
             found[name] = max(found.get(name, 1), compared[1] + 1)

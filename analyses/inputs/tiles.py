@@ -36,10 +36,10 @@ def _of_loops(routine: Routine) -> Iterator[Term]:
     """The conditions of branches that depend on a variable of a loop, and the values that such variables begin with."""
     known = values(routine)
     for condition in conditions(routine):
-        variables = [leaf for leaf in condition.leaves() if leaf.operator == "phi" and isinstance(leaf.data[0], int)]
+        variables = [number for leaf in condition.leaves() if leaf.operator == "phi" and (number := leaf.ssa_value) is not None]
         if variables:
             yield condition
-        yield from [loop.start for one in variables if (loop := known.induction(int(str(one.data[0])))) is not None]
+        yield from [loop.start for number in variables if (loop := known.induction(number)) is not None]
 
 
 def _quotient(term: Term) -> tuple[Leaf, int] | None:

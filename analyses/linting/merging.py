@@ -9,12 +9,14 @@ import attrs
 from ptxkit.analyses.framework.reporting import UNSURE_OF_BYTES
 from ptxkit.analyses.framework.rule import Rule
 from ptxkit.analyses.linting.running import UNINITIALISED, Shown, is_executable
-from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
+from ptxkit.diagnostics import LONGEST_RELATED, Diagnostic, Related, Severity, Span, brief
 
 COUNTED_GROUPS = frozenset(("wait-before-commit", "wait-group-too-weak", "cpasync-overlap-in-group", "bulk-store-not-committed"))
 """Rules about copies that a wait does not cover, given how it counts groups. One wrong count or missing commit explains all of them."""
 VALUES = "R"
 """The family of rules about registers and names, of which each has a finding of its own."""
+OUT_OF_BOUNDS = "out-of-bounds-access"
+"""The rule about accesses that leave an array."""
 EXITED = "exit-before-warp-collective"
 """The rule about threads that miss a warp-level operation because they have exited."""
 
@@ -119,7 +121,7 @@ def _without_consequences(found: list[Diagnostic], argued: frozenset[int]) -> li
         if cause is None or n in argued or not _is_deadlock(one):
             kept.append(one)
         else:
-            follows.setdefault(id(cause), []).append(Related(one.span, one.message, one.origin))
+            follows.setdefault(id(cause), []).append(Related(one.span, brief(one.message, LONGEST_RELATED), one.origin))
     return [attrs.evolve(one, related=_distinct(one.span, [*one.related, *follows.get(id(one), ())])) for one in kept]
 
 
@@ -140,7 +142,8 @@ def by_cause(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
 
     Findings of one rule have a common cause if they share a location, in the PTX or in the source program; so do all findings about one
     warp-level operation, about one count of groups, and about threads that have exited. Accesses to one variable of shared memory that
-    nothing orders have, too: all copies of an unrolled loop conflict if a barrier or a fence is missing there.
+    nothing orders have, too, and those that leave one: all copies of an unrolled loop conflict if a barrier or a fence is missing there,
+    and use the same index.
     """
     groups: list[tuple[set[tuple[str, int]], list[Diagnostic]]] = []
     for one in findings:
@@ -184,13 +187,19 @@ def _conflict(one: Diagnostic) -> str:
     return str(witness.get("variable", "")) if is_one else ""
 
 
+def _left(one: Diagnostic) -> str:
+    """The variable of shared memory that an access leaves, if a finding is about that."""
+    witness = one.witness or {}
+    return str(witness.get("variable", "")) if one.name == OUT_OF_BOUNDS and witness.get("space") == "shared" else ""
+
+
 def _locations(one: Diagnostic) -> set[tuple[str, int]]:
     """Keys that findings with a common cause share: lines, for a rule or a set of rules."""
     if one.name in COUNTED_GROUPS:
         rule, common = "groups", {(f"groups of {one.function}", 0)}
     elif one.name == EXITED or "exited" in (one.witness or ()):
         rule, common = one.rule[0], {(f"exits of {one.function}", 0)}
-    elif variable := _conflict(one):
+    elif variable := _conflict(one) or _left(one):
         rule, common = one.rule, {(f"{one.rule} of {variable} in {one.function}", 0)}
     else:
         rule, common = one.rule[0] if one.rule[0] == "C" else one.rule, set()
@@ -204,7 +213,7 @@ def _as_one(members: list[Diagnostic]) -> Diagnostic:
     known = {first.span, *[related.span for related in first.related]}
     related = list(first.related)
     for other in others:
-        for one in (Related(other.span, other.message, other.origin), *other.related):
+        for one in (Related(other.span, brief(other.message, LONGEST_RELATED), other.origin), *other.related):
             if one.span not in known:
                 known.add(one.span)
                 related.append(one)

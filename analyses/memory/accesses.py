@@ -16,7 +16,8 @@ from ptxkit.analyses.memory.address import Address as Based
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import Values, values
 from ptxkit.frozen import frozen
-from ptxkit.isa.binding import GENERIC, Bound, BoundOperand, number_of
+from ptxkit.isa.binding import Bound, BoundOperand
+from ptxkit.isa.bound import GENERIC, number_of
 from ptxkit.isa.forms import Memory
 from ptxkit.isa.types import types
 from ptxkit.memo import collector_paused
@@ -207,7 +208,7 @@ def locate(known: Values, address: Term) -> Location:
             symbol = known.symbol(inner)
         elif factor == 1 and inner.operator == "window":
             windows += 1
-            space = space or str(inner.data[0])
+            space = space or inner.name
         else:
             rest.append((atom, factor))
             if factor == 1 and atom.operator == "parameter" and not space:

@@ -113,7 +113,7 @@ class Regions:
         if found is None:
             found = all(
                 leaf.operator in ("parameter", "address")
-                or (leaf.operator == "special" and str(leaf.data[0]).startswith(("%ctaid", "%nctaid", "%ntid", "%cluster", "%ncluster")))
+                or (leaf.operator == "special" and leaf.name.startswith(("%ctaid", "%nctaid", "%ntid", "%cluster", "%ncluster")))
                 for leaf in atom.leaves()
             )
             self._common[atom] = found

@@ -27,8 +27,6 @@ Environment = Mapping[int, Term]
 """The term of each `ssa` value, by number: phis, and unknown values that are fresh in every iteration of a loop."""
 
 NOTHING: frozenset[int] = frozenset()
-OF_VALUES = frozenset(("join", "phi", "value"))
-"""Terms that stand for a value of a register."""
 MOST_INPUTS = 5
 BROADCAST = "broadcast"
 """The table's word for an operation that gives all threads the value of one of them."""
@@ -103,7 +101,7 @@ class Evaluator:
 
     def _changes(self, leaf: Term) -> bool:
         """Whether a leaf has another value in every iteration of a loop."""
-        number = leaf.data[0]
+        number = leaf.ssa_value
         if leaf.operator != "value" or not isinstance(number, int) or len(leaf.data) > 1:
             return False
         return self._loops.innermost[self._ssa.values[number].block] is not None
@@ -113,9 +111,9 @@ class Evaluator:
         found = self._needs
         if term in found:
             return found[term]
-        for at in walk(term, found, lambda one: () if one.operator in OF_VALUES else one.inner):
-            if at.operator in OF_VALUES:
-                found[at] = frozenset((at.data[0],)) if at.operator != "value" or self._changes(at) else NOTHING  # type: ignore[arg-type]
+        for at in walk(term, found, lambda one: () if one.ssa_value is not None else one.inner):
+            if at.ssa_value is not None:
+                found[at] = frozenset((at.ssa_value,)) if at.operator != "value" or self._changes(at) else NOTHING
                 continue
             parts = [own for inner in at.inner if (own := found[inner])]
             found[at] = NOTHING if not parts else parts[0] if len(parts) == 1 else frozenset().union(*parts)
@@ -188,8 +186,8 @@ class Evaluator:
                 continue
             if not self.needs(at):
                 done[at] = at
-            elif at.operator in ("join", "phi", "value"):
-                done[at] = environment.get(at.data[0], at)  # type: ignore[call-overload]
+            elif at.ssa_value is not None:
+                done[at] = environment.get(at.ssa_value, at)
             else:
                 missing = [inner for inner in at.inner if inner not in done]
                 if missing:
@@ -238,13 +236,13 @@ class Settler:
             if at in done:
                 stack.pop()
                 continue
-            if at.operator == "value" and len(at.data) == 1 and isinstance(at.data[0], int):
-                inputs = self._inputs(at.data[0])
+            if at.operator == "value" and len(at.data) == 1 and at.ssa_value is not None:
+                inputs = self._inputs(at.ssa_value)
                 missing = [one for one in inputs if one not in done]
                 if missing:
                     stack += missing
                     continue
-                done[at] = self._shared(at, at.data[0], [done[one] for one in inputs]) if inputs else at
+                done[at] = self._shared(at, at.ssa_value, [done[one] for one in inputs]) if inputs else at
             elif at.is_leaf or at.operator == "join":
                 done[at] = at
             else:
@@ -304,7 +302,7 @@ def _is_constant(bound: Bound) -> bool:
 
 
 def _is_cta_uniform(leaf: Term) -> bool:
-    return leaf.operator == "special" and str(leaf.data[0]).startswith(("%ctaid", "%nctaid", "%cluster", "%ncluster", "%ntid"))
+    return leaf.operator == "special" and leaf.name.startswith(("%ctaid", "%nctaid", "%cluster", "%ncluster", "%ntid"))
 
 
 @fact

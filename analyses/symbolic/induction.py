@@ -184,9 +184,9 @@ class Rounds:
 
     def _counted(self, variable: Term) -> Numbers | None:
         """The numbers of a counter that stops at a constant, or on an unknown condition; None if it is not a counter."""
-        if variable.operator != "phi" or not isinstance(variable.data[0], int):
+        if variable.operator != "phi" or variable.ssa_value is None:
             return None
-        found = self._known.induction(variable.data[0])
+        found = self._known.induction(variable.ssa_value)
         if found is None:
             return None
         mask = (1 << variable.width) - 1
@@ -200,7 +200,7 @@ class Rounds:
     def _arriving(self, variable: Term) -> list[Term]:
         if variable.operator != "phi":
             return [self._unbranched(arg) for arg in (variable.args[1:] if variable.operator == "select" else variable.args)]
-        number = variable.data[0]
+        number = variable.ssa_value
         value = self._ssa.values[number] if isinstance(number, int) else None
         if value is None or value.origin is not Origin.PHI:
             return []
@@ -241,7 +241,7 @@ class Rounds:
 
     def _chosen(self, join: Term) -> Term | None:
         """The selection that a join stands for if a branch may skip one block before the merge; None for other joins."""
-        number = join.data[0]
+        number = join.ssa_value
         value = self._ssa.values[number] if isinstance(number, int) else None
         if value is None or value.origin is not Origin.PHI or self._known.of(number) is not join:  # type: ignore[arg-type]
             return None
@@ -331,14 +331,14 @@ class _First:
         return evaluate(term, Domain(self._value, self._needs), self._done)
 
     def _leaf(self, leaf: Term) -> int | None:
-        if leaf.operator not in ("phi", "join") or not isinstance(leaf.data[0], int):
+        if leaf.operator not in ("phi", "join") or leaf.ssa_value is None:
             return None
-        block = self._rounds.block(leaf.data[0])
+        block = self._rounds.block(leaf.ssa_value)
         if block is None:
             return None
         if block not in self._choice:
             raise _Undecided(block)
-        arriving = self._rounds.comes_from(leaf.data[0], self._choice[block])
+        arriving = self._rounds.comes_from(leaf.ssa_value, self._choice[block])
         # a value that depends on itself is unknown
         self._done[leaf] = None
         return None if arriving is None else self.number(arriving)

@@ -47,7 +47,7 @@ def rough_leaves(term: Term) -> list[Term]:
         return []
 
     def inner(at: Term) -> list[Term]:
-        within: tuple[Term, ...] = (*at.inner, at.data[0]) if at.operator == "peer" else at.inner  # type: ignore[arg-type]
+        within = (*at.inner, at.rank) if at.rank is not None else at.inner
         return [one for one in within if one.in_loop]
 
     return [at for at in closure([term], inner) if at.operator == "rough"]

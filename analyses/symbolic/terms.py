@@ -17,6 +17,7 @@ from ptxkit.analyses.numbers.known_bits import Known, constant, result, signed_b
 from ptxkit.frozen import define
 
 SUM = "sum"
+_OF_VALUES = frozenset(("phi", "rough", "join", "value"))
 MOST_PARTS = 16
 """A sum with more parts than this becomes an atom: long chains of additions would cost quadratic time."""
 
@@ -72,6 +73,23 @@ class Term:
     @property
     def is_leaf(self) -> bool:
         return not self.args and self.operator != SUM
+
+    @property
+    def name(self) -> str:
+        """The name of what a leaf stands for, as of a special register or a parameter; empty for other terms."""
+        return str(self.data[0]) if self.data else ""
+
+    @property
+    def ssa_value(self) -> int | None:
+        """The number of the SSA value that a `phi`, its approximation (`rough`), a `join` or a `value` stands for; None for other terms."""
+        number = self.data[0] if self.operator in _OF_VALUES and self.data else None
+        return number if isinstance(number, int) else None
+
+    @property
+    def rank(self) -> Term | None:
+        """The rank of the CTA into whose shared memory `mapa` has mapped a `peer` address; None for other terms."""
+        rank = self.data[0] if self.operator == "peer" else None
+        return rank if isinstance(rank, Term) else None
 
     @property
     def bounds(self) -> tuple[int, int]:

@@ -49,7 +49,7 @@ class ThreadBlock:
         return lanes(self._leaf, self.size)
 
     def _leaf(self, leaf: Term) -> Vector | None:
-        return self._specials.get(str(leaf.data[0])) if leaf.operator == "special" else None
+        return self._specials.get(leaf.name) if leaf.operator == "special" else None
 
     def where(self, condition: Term) -> int | None:
         """The threads for which a predicate holds; None if that depends on more than the thread index."""

@@ -437,7 +437,7 @@ class Values(Cook):
                 continue
             state[leaf] = None
             for _, term in arriving[number]:
-                work += [inner.data[0] for inner in self._loop_leaves(term)]  # type: ignore[misc]
+                work += [value for inner in self._loop_leaves(term) if (value := inner.ssa_value) is not None]
         unknown = [number for number in arriving if self._final[number] is None]
         self._iterate(unknown, arriving, state)
         for number in unknown:

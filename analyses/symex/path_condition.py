@@ -106,7 +106,7 @@ class Choices:
 
     def _within(self, conditions: Iterable[Term]) -> Iterator[Term]:
         """What holds in any launch: an index in a grid or cluster is less than its extent."""
-        indices = {str(leaf.data[0]): leaf for term in conditions for leaf in term.leaves() if leaf.operator == "special"}
+        indices = {leaf.name: leaf for term in conditions for leaf in term.leaves() if leaf.operator == "special"}
         for name, leaf in indices.items():
             count = indices.get(_COUNTS.get(name.partition(".")[0], "") + "".join(name.partition(".")[1:]))
             if count is not None:

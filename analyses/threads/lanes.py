@@ -102,10 +102,10 @@ class Lanes:
 
     def _leaf(self, leaf: Term, block: int) -> Numbers | None:
         if leaf.operator == "special":
-            return self._special(str(leaf.data[0]))
-        if leaf.operator != "phi":
+            return self._special(leaf.name)
+        number = leaf.ssa_value
+        if leaf.operator != "phi" or number is None:
             return None
-        number: int = leaf.data[0]  # type: ignore[assignment]
         value = ssa(self.routine).values[number]
         loop = next((loop for loop in self._loops.loops if loop.header == value.block and block in loop), None)
         if loop is None or not loop.is_reducible or self.values.induction(number) is None:
@@ -235,7 +235,7 @@ def is_free(condition: Term) -> bool:
     """
     kinds = set()
     for leaf in condition.leaves():
-        name = str(leaf.data[0]) if leaf.data else ""
+        name = leaf.name
         if leaf.operator == "parameter":
             kinds.add("parameter")
         elif leaf.operator == "special" and name.startswith(_INDICES):

@@ -20,7 +20,9 @@ class HandedOut:
 
     def of(self, leaf: Term) -> tuple[Term, int] | None:
         """For a value that one lane of the warp broadcasts: the term of the lane's value, and the lane."""
-        number: int = leaf.data[0]  # type: ignore[assignment]
+        number = leaf.ssa_value
+        if number is None:
+            return None
         if number not in self._found:
             self._found[number] = self._of(number)
         return self._found[number]

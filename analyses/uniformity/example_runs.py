@@ -59,7 +59,7 @@ def _firsts(routine: Routine) -> frozenset[Term]:
     guards = [known.guard(block.end - 1) for block in control_flow(routine).blocks if block.end > block.start]
     for part in [part for guard in guards if guard is not None for part in walk(guard)]:
         atoms = [atom.args[0] if atom.operator in ("zext", "sext") else atom for atom, factor in part.linear[1] if factor == 1]
-        if any(atom.operator == "special" and str(atom.data[0]).startswith("%tid") for atom in atoms):
+        if any(atom.operator == "special" and atom.name.startswith("%tid") for atom in atoms):
             found.update([atom for atom in atoms if atom.operator == "parameter"])
     return frozenset(found)
 
@@ -91,19 +91,19 @@ class World(First):
 
     def _leaf(self, leaf: Term, block: int) -> Numbers | None:
         kind = leaf.operator
-        if kind == "join":
-            return self._join(leaf)
+        if kind == "join" and leaf.ssa_value is not None:
+            return self._join(leaf.ssa_value)
         if kind == "parameter":
             return self._all_same(self._example(leaf))
         if kind == "special":
             found = super()._leaf(leaf, block)
             return self._special_same(leaf) if found is None else found
-        if kind == "phi":
-            return self._phi(leaf, block)
-        if kind != "value":
+        if leaf.ssa_value is None:
             return None
+        if kind == "phi":
+            return self._phi(leaf, leaf.ssa_value, block)
         found = super()._leaf(leaf, block)
-        return self._value(leaf) if found is None else found
+        return self._value(leaf, leaf.ssa_value) if found is None else found
 
     def _all_same(self, number: int) -> Numbers:
         return (number,) * len(self.threads)
@@ -115,12 +115,11 @@ class World(First):
         return fitted(number, leaf.alignment, leaf.bounds, leaf.width)
 
     def _special_same(self, leaf: Term) -> Numbers | None:
-        name = str(leaf.data[0])
+        name = leaf.name
         number = special_number(name, self.template.shape, TWO_BLOCKS) if self.template.has_indices else None
         return None if number is None else self._all_same(number)
 
-    def _phi(self, leaf: Term, block: int) -> Numbers | None:
-        number: int = leaf.data[0]  # type: ignore[assignment]
+    def _phi(self, leaf: Term, number: int, block: int) -> Numbers | None:
         header = ssa(self.routine).values[number].block
         induction = self.values.induction(number)
         choice = self.choice
@@ -140,8 +139,7 @@ class World(First):
         mask = (1 << leaf.width) - 1
         return tuple([one + induction.step * choice.iteration & mask for one in start])
 
-    def _value(self, leaf: Term) -> Numbers | None:
-        number: int = leaf.data[0]  # type: ignore[assignment]
+    def _value(self, leaf: Term, number: int) -> Numbers | None:
         if self.known.reach.elected(leaf)[0]:
             return tuple([int(thread.linear % WARP == 0) for thread in self.threads])
         value = ssa(self.routine).values[number]
@@ -175,9 +173,8 @@ class World(First):
         warps = [positions[start : start + WARP] for start in range(0, len(positions), WARP)]
         return all(len(set(warp)) == len(warp) for warp in warps)
 
-    def _join(self, at: Term) -> Numbers | None:
+    def _join(self, number: int) -> Numbers | None:
         """The value at a merge: for each thread, the one that arrives on its path."""
-        number: int = at.data[0]  # type: ignore[assignment]
         value = ssa(self.routine).values[number]
         if self._nested > MOST_NESTED:
             return None

@@ -39,7 +39,8 @@ from ptxkit.analyses.uniformity.template import Template
 from ptxkit.analyses.uniformity.term_levels import Agreements
 from ptxkit.analyses.uniformity.transfer import How, Transfer, groups_itself, transfer
 from ptxkit.analyses.uniformity.trip_counts import leaving
-from ptxkit.isa.binding import GENERIC, Bound
+from ptxkit.isa.binding import Bound
+from ptxkit.isa.bound import GENERIC
 from ptxkit.syntax import Address, Guard
 
 THREAD, WARP, CTA, GRID = Level.THREAD, Level.WARP, Level.CTA, Level.GRID

@@ -147,9 +147,9 @@ class Reach:
         that one thread has set."""
         negated = condition.negated
         merge = condition if negated is None else negated
-        if merge.operator != "join" or merge.width != 1:
+        number = merge.ssa_value
+        if merge.operator != "join" or merge.width != 1 or number is None:
             return coming
-        number: int = merge.data[0]  # type: ignore[assignment]
         value = ssa(self._routine).values[number]
         sources = self._flow.blocks[value.block].predecessors
         is_loop = any(self._dominance.tree.dominates(value.block, before) for before in sources)
@@ -187,9 +187,9 @@ class Reach:
         return False, None
 
     def _is_elected(self, leaf: Term) -> bool:
-        if leaf.operator != "value":
+        number = leaf.ssa_value
+        if leaf.operator != "value" or number is None:
             return False
-        number: int = leaf.data[0]  # type: ignore[assignment]
         numbering = ssa(self._routine)
         value = numbering.values[number]
         bound = bindings(self._routine)[value.instruction] if value.origin is Origin.WRITE else None

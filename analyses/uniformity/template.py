@@ -102,7 +102,7 @@ class Template:
 
     def _leaf(self, leaf: Term, thread: int) -> int | None:
         if leaf.operator == "special":
-            return self.special(str(leaf.data[0]), thread)
+            return self.special(leaf.name, thread)
         source = self._source(leaf) if self._source is not None and leaf.operator == "value" else None
         return None if source is None else self.number(source[0], thread - thread % WARP + source[1])
 
@@ -124,7 +124,7 @@ class Template:
 
     def _of_leaf(self, leaf: Term) -> Numbers | None:
         if leaf.operator == "special":
-            return self.specials(str(leaf.data[0]))
+            return self.specials(leaf.name)
         if self._leaf(leaf, 0) is None:
             return None
         leaves = [self._leaf(leaf, thread) for thread in range(self.count)]

@@ -27,7 +27,6 @@ class LevelBound(NamedTuple):
 NONE = LevelBound(Level.THREAD, frozenset())
 ALL = LevelBound(Level.GRID, frozenset())
 
-_OF_VALUES = frozenset(("value", "phi", "join"))
 _THE_SAME = frozenset(("parameter", "literal"))
 
 
@@ -45,7 +44,7 @@ _RANKS: tuple[tuple[Product, ...], ...] = (
 
 
 def _is_special(term: Term, name: str) -> bool:
-    return term.operator == "special" and term.data[0] == name
+    return term.operator == "special" and term.name == name
 
 
 def _is_product(term: Term, product: object) -> bool:
@@ -92,23 +91,23 @@ class Agreements:
 
     def _leaf(self, leaf: Term) -> LevelBound:
         kind = leaf.operator
-        if kind in _OF_VALUES:
+        if leaf.ssa_value is not None:
             if kind == "value" and self._template.is_known(leaf):
                 return LevelBound(self._template.level_bound(leaf), frozenset())
-            return LevelBound(Level.GRID, frozenset((leaf.data[0],)))  # type: ignore[arg-type]
+            return LevelBound(Level.GRID, frozenset((leaf.ssa_value,)))
         if kind in _THE_SAME:
             return ALL
         if kind == "special":
             if self._template.is_known(leaf):
                 return LevelBound(self._template.level_bound(leaf), frozenset())
-            return LevelBound(special_level(str(leaf.data[0])), frozenset())
+            return LevelBound(special_level(leaf.name), frozenset())
         if kind == "address":
             symbol = self._known.symbol(leaf)
             return NONE if symbol is None else LevelBound(space_level(symbol.space or ""), frozenset())
         if kind == "window":
-            return LevelBound(space_level(str(leaf.data[0])), frozenset())
-        if kind == "peer":
-            level, numbers = self.of(leaf.data[0])  # type: ignore[arg-type]
+            return LevelBound(space_level(leaf.name), frozenset())
+        if leaf.rank is not None:
+            level, numbers = self.of(leaf.rank)
             return LevelBound(min(level, Level.CTA), numbers)
         return NONE
 

@@ -57,7 +57,9 @@ def _uniformity(known: Values, template: Template, loop: Loop, condition: Term) 
     offset, parts = counted.linear
     if limit is None or len(parts) != 1 or parts[0][1] != 1 or parts[0][0].operator != "phi":
         return Level.THREAD
-    phi: int = parts[0][0].data[0]  # type: ignore[assignment]
+    phi = parts[0][0].ssa_value
+    if phi is None:
+        return Level.THREAD
     induction = known.induction(phi)
     if induction is None or not induction.step or ssa(known.routine).values[phi].block != loop.header:
         return Level.THREAD

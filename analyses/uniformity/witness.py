@@ -146,13 +146,13 @@ def _by_example(reach: Reach, condition: Term) -> tuple[Numbers | None, str]:
     if not is_free(condition) or not reach.template.has_indices:
         return None, ""
     leaves = condition.leaves()
-    names = {str(leaf.data[0]) for leaf in leaves if leaf.operator == "special"}
+    names = {leaf.name for leaf in leaves if leaf.operator == "special"}
     if not names & {"%tid.x", "%tid.y", "%tid.z", "%laneid"}:
         return None, ""
     count = min(WARP, reach.template.count)
 
     def index(leaf: Term) -> Numbers | None:
-        found = reach.template.specials(str(leaf.data[0]))
+        found = reach.template.specials(leaf.name)
         return None if found is None else found[:count]
 
     for tried in arguments(MOST_ARGUMENTS):
@@ -164,13 +164,13 @@ def _by_example(reach: Reach, condition: Term) -> tuple[Numbers | None, str]:
 
 
 def _is_chosen(leaf: Term) -> bool:
-    return leaf.operator == "parameter" or not str(leaf.data[0]).startswith(("%tid", "%lane"))
+    return leaf.operator == "parameter" or not leaf.name.startswith(("%tid", "%lane"))
 
 
 def _example(reach: Reach, leaf: Term, tried: int) -> int:
     if leaf.operator == "parameter":
         return fitted(tried, leaf.alignment, leaf.bounds, leaf.width)
-    return special_number(str(leaf.data[0]), reach.template.shape, ONE_BLOCK) or 0
+    return special_number(leaf.name, reach.template.shape, ONE_BLOCK) or 0
 
 
 def _assignments(chosen: dict[Term, int]) -> Iterator[str]:

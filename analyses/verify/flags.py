@@ -38,7 +38,6 @@ def _is_same(routine: Routine, i: int, node: Node, level: Level) -> bool:
 
 
 def _leaf_is_same(routine: Routine, leaf: Term, level: Level) -> bool:
-    number = leaf.data[0] if leaf.data else None
-    if leaf.operator in _NUMBERED and isinstance(number, int):
-        return uniformity(routine).level(number) >= level
+    if leaf.operator in _NUMBERED and leaf.ssa_value is not None:
+        return uniformity(routine).level(leaf.ssa_value) >= level
     return leaf.operator in _OF_ALL

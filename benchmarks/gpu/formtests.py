@@ -17,8 +17,9 @@ import attrs
 from operands import offsets, size_of
 
 from ptxkit.isa import shapes
-from ptxkit.isa.binding import Bound, Candidate, _Binding, match
+from ptxkit.isa.binding import Bound, _Binding
 from ptxkit.isa.forms import Form, Item, Variant
+from ptxkit.isa.opcodes import Candidate, match
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.shapes import OperandShape
 from ptxkit.isa.table import all_forms

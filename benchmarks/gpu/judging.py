@@ -29,7 +29,8 @@ import operands
 import products
 from formtests import HEADER, TARGET, Buffer, Registers, Test, bound_as
 
-from ptxkit.isa.binding import Bound, match
+from ptxkit.isa.binding import Bound
+from ptxkit.isa.opcodes import match
 from ptxkit.isa.types import types
 
 

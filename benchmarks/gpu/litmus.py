@@ -39,7 +39,7 @@ SCRATCH = 1 << 20
 def tests() -> Iterator[tuple[str, Program]]:
     """The tests by name."""
     from ptxkit.analyses.memory_model import Branch, Label, Taste, generate, registers
-    from ptxkit.analyses.memory_model.litmus import parse
+    from ptxkit.analyses.memory_model.litmus_files import parse
     from ptxkit.analyses.memory_model.shapes import shapes
 
     def has_loop(program: Program) -> bool:

@@ -22,6 +22,9 @@ INTERRUPTED, PIPE_CLOSED = 130, 141
 """Exit codes that a shell reports for programs ended by Ctrl-C or a closed pipe: neither success nor findings."""
 YOUNG = 100_000
 """Number of new objects, instead of 700, that trigger the garbage collector: imports and trees create many, with hardly any garbage."""
+BLAS_THREADS = "OPENBLAS_NUM_THREADS"
+"""The environment variable that says how many threads NumPy's BLAS starts when it is imported, otherwise one for each core. Starting them
+takes longer than linting a small file, and the matrices of MMAs are too small to be divided among them."""
 
 
 class PipeClosed(Exception):
@@ -38,6 +41,7 @@ class Commands(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         gc.set_threshold(YOUNG)
+        os.environ.setdefault(BLAS_THREADS, "1")
         try:
             module = importlib.import_module(f"ptxkit.cli.{cmd_name}")
         except ModuleNotFoundError as error:
@@ -67,7 +71,14 @@ class Commands(click.Group):
 
 def run() -> NoReturn:
     """The program `ptxkit`: like `main`, but write errors and internal errors end with 2 and a line of text, not with a traceback."""
+    # Python has no object for a stream that the caller has closed
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
+        if sys.stdout is None:
+            raise OSError("standard output is closed")
         code = _called()
         # the language server closes its output
         if not sys.stdout.closed:

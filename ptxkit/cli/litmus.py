@@ -89,7 +89,7 @@ class _Refused(Exception):
 
 
 def _litmus(text: str, path: str) -> Litmus:
-    from ptxkit.analyses.memory_model.litmus import BadLitmus, parse
+    from ptxkit.analyses.memory_model.litmus_files import BadLitmus, parse
 
     try:
         return parse(text)

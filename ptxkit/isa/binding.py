@@ -6,345 +6,25 @@ the values of constants are checked afterwards, by `check_constants`.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property, lru_cache
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 import attrs
 
-from ptxkit.frozen import define, frozen
-from ptxkit.isa.forms import (
-    Accumulates,
-    Async,
-    Atom,
-    Barrier,
-    Call,
-    Completes,
-    Computes,
-    Condition,
-    Conditional,
-    Converges,
-    Deprecated,
-    Form,
-    Fragment,
-    Item,
-    Limits,
-    Memory,
-    OperandRule,
-    Removed,
-    Variant,
-    Width,
-)
-from ptxkit.isa.mismatch import Mismatch, about_constraint, about_modifiers, named_by, ordered_kind, wanted_words
+from ptxkit.frozen import define
+from ptxkit.isa.bound import GENERIC, Need, Path, holds, is_in, number_of
+from ptxkit.isa.bound import Bound as Bound
+from ptxkit.isa.bound import BoundOperand as BoundOperand
+from ptxkit.isa.forms import Condition, Form, Item, OperandRule, Variant, Width
+from ptxkit.isa.mismatch import Mismatch, about_constraint, about_modifiers, named_by, wanted_words
+from ptxkit.isa.opcodes import Candidate, match, split_opcode
 from ptxkit.isa.registers import special_register
-from ptxkit.isa.requirements import Requirement, every, requirement
+from ptxkit.isa.requirements import every, requirement
 from ptxkit.isa.shapes import OperandShape
 from ptxkit.isa.table import forms
-from ptxkit.isa.types import holders, is_type, types
-from ptxkit.memo import expression
+from ptxkit.isa.types import holders, types
 
-T = TypeVar("T")
-Path = tuple[int, ...]
-"""A position in the operands: `(1,)` is the second operand, `(0, 2)` the third element of the first."""
-
-GENERIC = ".generic"
 _NARROW_SPACES = frozenset((".shared", ".shared::cta", ".shared::cluster", ".const", ".local", ".param", ".param::entry", ".param::func"))
-_IN_GENERIC = frozenset((".global", ".shared", ".local"))
-
-
-@frozen
-class BoundOperand:
-    """What the form says about one operand of the instruction: `name` is the form's; its elements have one of the `types`."""
-
-    name: str
-    path: Path
-    role: str
-    types: tuple[str, ...]
-    width: int
-    how: str
-    spaces: tuple[str, ...]
-    align: int
-    limits: Limits | None
-    shape: OperandShape
-
-    @property
-    def reads(self) -> bool:
-        """Whether its registers are read; those of an address always are."""
-        return self.role in ("r", "rw", "addr", "list", "any", "sreg")
-
-    @property
-    def writes(self) -> bool:
-        return self.role in ("w", "rw")
-
-
-@frozen
-class Need:
-    """Part of what an instruction requires, and the modifier that requires it (empty: the instruction itself)."""
-
-    requirement: Requirement
-    modifier: str
-
-
-def number_of(width: Width, slots: Mapping[str, str]) -> int:
-    """The number that a width denotes with the modifiers in these slots; 0 if its slot is empty."""
-    if width.count:
-        return width.count
-    found = re.search(rf"{width.letter}(\d+)", slots.get(width.slot, ""))
-    return int(found[1]) * width.times // width.over if found else 0
-
-
-@frozen(eq=False)
-class Bound:
-    """An instruction with its form. `slots` has the modifier of every filled slot (a literal fills the slot of its name)."""
-
-    form: Form
-    opcode: str
-    modifiers: tuple[str, ...]
-    slots: Mapping[str, str]
-    operands: tuple[BoundOperand, ...]
-    needs: tuple[Need, ...]
-    requirement: Requirement
-
-    def has(self, *modifiers: str) -> bool:
-        """Whether all of these modifiers are present: `bound.has(".sync", ".aligned")`."""
-        return all(m in self.modifiers for m in modifiers)
-
-    def slot(self, name: str) -> str:
-        """The modifier in a slot, or an empty string."""
-        return self.slots.get(name, "")
-
-    def operand(self, name: str) -> BoundOperand | None:
-        """The operand to which the form gives this name, if present."""
-        return next((o for o in self.operands if o.name == name), None)
-
-    @property
-    def type(self) -> str:
-        """The instruction type: the slot `.type`, otherwise the last modifier that is a type; empty if there is none."""
-        return self.slot(".type") or next((m for m in reversed(self.modifiers) if is_type(m)), "")
-
-    @cached_property
-    def reads(self) -> tuple[Path, ...]:
-        """The positions of the registers that it reads."""
-        return tuple(path for o in self.operands if o.reads for path in _registers(o.shape, o.path))
-
-    @cached_property
-    def writes(self) -> tuple[Path, ...]:
-        """The positions of the registers that it writes."""
-        return tuple(path for o in self.operands if o.writes for path in _registers(o.shape, o.path))
-
-    @cached_property
-    def limited(self) -> tuple[BoundOperand, ...]:
-        """The constant operands with a restricted range: those that `check_constants` examines."""
-        return tuple(o for o in self.operands if o.limits and o.shape.kind in ("immediate", "unknown"))
-
-    @cached_property
-    def memory(self) -> tuple[Memory, ...]:
-        """The memory it accesses; `order` and `scope` are the modifiers written (as `.acquire`), the fixed word, or empty."""
-        return tuple(
-            attrs.evolve(m, order=self._word(m.order, self.form.order), scope=self._word(m.scope, self.form.scope))
-            for m in self._holding(self.form.memory)
-        )
-
-    @cached_property
-    def converges(self) -> Converges | None:
-        """The threads that must execute it together; None if there is no such requirement."""
-        return next(iter(self._holding(self.form.converges)), None)
-
-    @cached_property
-    def asynchronous(self) -> tuple[Async, ...]:
-        return self._holding(self.form.asynchronous)
-
-    @cached_property
-    def completes(self) -> tuple[Completes, ...]:
-        return self._holding(self.form.completes)
-
-    @cached_property
-    def barrier(self) -> tuple[Barrier, ...]:
-        return self._holding(self.form.barrier)
-
-    @cached_property
-    def threads(self) -> BoundOperand | None:
-        """The operand that gives the number of participating threads, if present."""
-        return self._named(self.form.threads)
-
-    @cached_property
-    def members(self) -> BoundOperand | None:
-        """The operand with a mask of lanes: of participants if it is read, of lanes found if it is written."""
-        return self._named(self.form.members)
-
-    @cached_property
-    def lane(self) -> tuple[BoundOperand, ...]:
-        """The operands that say from which lane a thread receives its value; empty if it receives none."""
-        names = self._holding(self.form.lane)
-        return tuple([operand for operand in self.operands if operand.name in names])
-
-    @cached_property
-    def fragments(self) -> tuple[Fragment, ...]:
-        """The operands that hold matrix fragments; shape, type and layout are the modifiers written."""
-        return tuple(
-            attrs.evolve(f, shape=self._word(f.shape, ()), type=self._word(f.type, ()), layout=self._word(f.layout, ()))
-            for f in self._holding(self.form.fragments)
-        )
-
-    @cached_property
-    def accumulates(self) -> Accumulates | None:
-        """The operand that is added to a matrix product; None if there is none."""
-        return next(iter(self._holding(self.form.accumulates)), None)
-
-    @cached_property
-    def carry(self) -> str:
-        """Its effect on the condition code register: r, w, rw or empty."""
-        return next(iter(self._holding(self.form.carry)), "")
-
-    @cached_property
-    def packs(self) -> bool:
-        """Whether several operands each give a part of the result, as in conversions of two numbers to one register (9.7.9.21)."""
-        return self.form.mnemonic == "cvt" and len([one for one in self.operands if one.reads]) > 1
-
-    @cached_property
-    def flow(self) -> str:
-        """branch, branch-indexed, call, return, exit, trap, brkpt or empty."""
-        return next(iter(self._holding(self.form.flow)), "")
-
-    @cached_property
-    def effects(self) -> tuple[str, ...]:
-        return self._holding(self.form.effects)
-
-    @cached_property
-    def computes(self) -> tuple[Computes, ...]:
-        """How its results are computed, where that is a formula."""
-        return self._holding(self.form.computes)
-
-    @cached_property
-    def operator(self) -> str:
-        """The outermost operator of the formula of its first result; empty if there is none."""
-        value = self.computes[0].value if self.computes else None
-        if not isinstance(value, Call):
-            return ""
-        return (self.slot(value.operator) if value.operator.startswith(".") else value.operator).lstrip(".")
-
-    def uniform(self, operand: str) -> str:
-        """The group of threads for which results in an operand of this name are uniform; empty if that follows from the inputs."""
-        return next((said.word for said in self._holding(self.form.uniform) if said.operand in ("", operand)), "")
-
-    @cached_property
-    def deprecated(self) -> tuple[Deprecated, ...]:
-        return self._holding(self.form.deprecated)
-
-    @cached_property
-    def removed(self) -> tuple[Removed, ...]:
-        return self._holding(self.form.removed)
-
-    def holds(self, condition: Condition) -> bool:
-        """Whether a condition in the notation holds for this instruction."""
-        return _holds(condition, self.modifiers, self.slots, {o.name: o.shape for o in self.operands})
-
-    def _holding(self, statements: tuple[Conditional[T], ...]) -> tuple[T, ...]:
-        return tuple([s.what for s in statements if not s.when or self.holds(s.when)])
-
-    def _named(self, statements: tuple[Conditional[str], ...]) -> BoundOperand | None:
-        return next((operand for name in self._holding(statements) if (operand := self.operand(name)) is not None), None)
-
-    def _word(self, word: str, general: tuple[Conditional[str], ...]) -> str:
-        word = word or next(iter(self._holding(general)), "")
-        return self.slot(word) if word.startswith(".") and self.form.slot(word) else word
-
-
-@frozen
-class Candidate:
-    """A form that accepts the modifiers of an opcode, with the slot of each."""
-
-    form: Form
-    modifiers: tuple[str, ...]
-    slots: Mapping[str, str] = attrs.field(hash=False)
-
-
-_COMMENT = expression(r"//[^\n]*|/\*.*?\*/", re.S)
-
-
-def split_opcode(opcode: str) -> tuple[str, tuple[str, ...]]:
-    """`"ld.shared::cta.u32"` as `("ld", (".shared::cta", ".u32"))`; white space and comments before a dot are ignored."""
-    mnemonic, *rest = "".join(_COMMENT.sub(" ", opcode).split()).split(".")
-    return mnemonic, tuple("." + r for r in rest)
-
-
-@lru_cache(maxsize=16384)
-def match(opcode: str) -> tuple[Candidate, ...]:
-    """The forms that accept exactly the modifiers of this opcode, with any operands.
-
-    If there are none: forms known by name only, if the opcode has all modifiers that they name; it may have others.
-    """
-    mnemonic, modifiers = split_opcode(opcode)
-    found = []
-    for form in forms(mnemonic, modifiers):
-        slots_taken = _assign(form, modifiers)
-        if slots_taken is not None:
-            slots = {form.slots[number].name: m for number, m in zip(slots_taken, modifiers, strict=True)}
-            found.append(Candidate(form, modifiers, slots))
-    if found:
-        return tuple(found)
-    return tuple(
-        Candidate(form, modifiers, {})
-        for form in forms(mnemonic)
-        if not form.modelled and all(slot.optional or not {c.modifier for c in slot.choices}.isdisjoint(modifiers) for slot in form.slots)
-    )
-
-
-@lru_cache(maxsize=16384)
-def flow_of(opcode: str) -> str:
-    """The control flow of an opcode: `branch`, `branch-indexed`, `call`, `return`, `exit`, `trap`, `brkpt`, or empty.
-
-    If no form accepts its modifiers, that of the forms of its mnemonic.
-    """
-    found = [candidate.form for candidate in match(opcode)] or forms(split_opcode(opcode)[0])
-    return next((form.flow[0].what for form in found if form.flow), "")
-
-
-@lru_cache(maxsize=16384)
-def in_order(opcode: str) -> str:
-    """The opcode with its modifiers in the order of its form, without blanks; unchanged if no form accepts it, or if forms differ."""
-    mnemonic, modifiers = split_opcode(opcode)
-    orders = set()
-    for form in forms(mnemonic, modifiers):
-        slots_taken = _assign(form, modifiers)
-        if slots_taken is not None:
-            orders.add(tuple([modifier for _, modifier in sorted(zip(slots_taken, modifiers, strict=True))]))
-    return mnemonic + "".join(orders.pop() if len(orders) == 1 else modifiers)
-
-
-def _assign(form: Form, modifiers: tuple[str, ...]) -> tuple[int, ...] | None:
-    """A slot for every modifier such that all required slots are filled.
-
-    Modifiers may come in any order, except that types come in the order of their slots, and so do state spaces: their order distinguishes
-    several of them.
-    """
-    if len(modifiers) > len(form.slots):
-        return None
-    takes = form.takes
-    for modifier in modifiers:
-        if modifier not in takes:
-            return None
-    return _placed(form, modifiers, (), sum(not slot.optional for slot in form.slots))
-
-
-def _placed(form: Form, modifiers: tuple[str, ...], taken: tuple[int, ...], missing: int) -> tuple[int, ...] | None:
-    """The slots of all modifiers if the first ones fill the slots `taken` and `missing` slots must still be filled."""
-    at = len(taken)
-    if missing > len(modifiers) - at:
-        return None
-    if at == len(modifiers):
-        return taken
-    modifier = modifiers[at]
-    kind = ordered_kind(modifier)
-    least = max((p for p, m in zip(taken, modifiers, strict=False) if ordered_kind(m) == kind), default=-1) if kind else -1
-    for slot in form.takes[modifier]:
-        if slot in taken or slot < least:
-            continue
-        found = _placed(form, modifiers, (*taken, slot), missing - (not form.slots[slot].optional))
-        if found is not None:
-            return found
-    return None
 
 
 @lru_cache(maxsize=16384)
@@ -489,7 +169,7 @@ class _Binding:
 
     def _rule(self, name: str, shape: OperandShape, path: Path, states: dict[str, OperandShape]) -> OperandRule:
         for rule in self.candidate.form.rules[name]:
-            if not rule.when or _holds(rule.when, self.candidate.modifiers, self.candidate.slots, states):
+            if not rule.when or holds(rule.when, self.candidate.modifiers, self.candidate.slots, states):
                 return rule
         raise self._fail("operand-kind", f"{_a(shape)} may not stand here with these modifiers", path, "", shape)
 
@@ -666,7 +346,7 @@ class _Binding:
 
     def _check_space(self, spaces: tuple[str, ...], shape: OperandShape, path: Path) -> None:
         """A variable must be declared in one of the state spaces, if there are any."""
-        if not spaces or not shape.space or any(_is_in(shape.space, space) for space in spaces):
+        if not spaces or not shape.space or any(is_in(shape.space, space) for space in spaces):
             return
         words = " or ".join(f"`{space}`" for space in spaces if space != GENERIC) or "a generic address"
         message = f"variable in `{shape.space}` where {words} is needed"
@@ -674,9 +354,9 @@ class _Binding:
 
     def _constraint(self, when: Condition, then: Condition | None, states: dict[str, OperandShape]) -> None:
         modifiers, slots = self.candidate.modifiers, self.candidate.slots
-        if not _holds(when, modifiers, slots, states):
+        if not holds(when, modifiers, slots, states):
             return
-        if then is not None and _holds(then, modifiers, slots, states):
+        if then is not None and holds(then, modifiers, slots, states):
             return
         raise _Failure(about_constraint(self.candidate.form, modifiers, slots, when, then))
 
@@ -694,7 +374,7 @@ def _bound(candidate: Candidate, operands: tuple[BoundOperand, ...], states: dic
     needs = [
         Need(requirement(statement.what), named_by(statement.when, candidate.modifiers, candidate.slots))
         for statement in candidate.form.needs
-        if not statement.when or _holds(statement.when, candidate.modifiers, candidate.slots, states)
+        if not statement.when or holds(statement.when, candidate.modifiers, candidate.slots, states)
     ]
     for slot in candidate.form.slots:
         filled = candidate.slots.get(slot.name)
@@ -723,13 +403,6 @@ def check_constants(bound: Bound, value_at: Callable[[Path], float | None]) -> M
     return None
 
 
-def _registers(shape: OperandShape, path: Path) -> Iterator[Path]:
-    if shape.kind in ("register", "unknown"):
-        yield path
-    for number, part in enumerate(shape.parts):
-        yield from _registers(part, (*path, number))
-
-
 def _constant_fits(name: str, kind: str) -> bool:
     """Whether a constant is valid for a type: integers for bits and integers, floats for floats; also 0f… for .b32 and 1.0 for .b64."""
     wanted = types()[name]
@@ -742,48 +415,8 @@ def _constant_fits(name: str, kind: str) -> bool:
     return kind == "int"
 
 
-def _is_in(declared: str, wanted: str) -> bool:
-    """Whether a variable in one state space may be addressed in another: `.shared` as `.shared::cta`."""
-    if wanted == GENERIC:
-        return declared in _IN_GENERIC
-    return declared.partition("::")[0] == wanted.partition("::")[0]
-
-
 def _a(shape: OperandShape) -> str:
     words = str(shape)
     if words.startswith("`") or shape.kind == "special":
         return words
     return f"{'an' if words[0] in 'aeio' else 'a'} {words}"
-
-
-def _holds(condition: Condition, modifiers: tuple[str, ...], slots: Mapping[str, str], states: Mapping[str, OperandShape]) -> bool:
-    return all(_atom_holds(atom, modifiers, slots, states) != atom.negated for atom in condition)
-
-
-def _atom_holds(atom: Atom, modifiers: tuple[str, ...], slots: Mapping[str, str], states: Mapping[str, OperandShape]) -> bool:
-    if atom.kind == "has":
-        return any(value in modifiers or value in slots for value in atom.values)
-    if atom.kind == "slot":
-        return slots.get(atom.subject) in atom.values
-    shape = states.get(atom.subject)
-    if atom.kind == "given":
-        return shape is not None
-    return shape is not None and any(_written_as(shape, value) for value in atom.values)
-
-
-_WORDS = {"imm": "immediate", "reg": "register", "sreg": "special", "sym": "symbol", "func": "function"}
-
-
-def _written_as(shape: OperandShape, word: str) -> bool:
-    if word.startswith("space"):
-        inner = shape.parts[0] if shape.kind == "address" and shape.parts else shape
-        return inner.space != "" and _is_in(inner.space, "." + word.removeprefix("space").lstrip("."))
-    if word == "vector" and shape.count > 1:
-        return True
-    if word == "neg":
-        return shape.negated
-    if word == "kernel":
-        return shape.kind == "function" and shape.type == "kernel"
-    if word.startswith("."):
-        return shape.type == word
-    return shape.kind == _WORDS.get(word, word)

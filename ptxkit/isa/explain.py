@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxkit.isa.binding import split_opcode
 from ptxkit.isa.directives import directives
 from ptxkit.isa.forms import Form, OperandRule
+from ptxkit.isa.opcodes import split_opcode
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.requirements import Requirement, every, requirement
 from ptxkit.isa.table import entry_text, forms

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from functools import cache
 
 from ptxkit.frozen import frozen
-from ptxkit.isa.binding import flow_of, split_opcode
 from ptxkit.isa.directives import directives
 from ptxkit.isa.explain import forms_with
 from ptxkit.isa.forms import SPACES, Form
+from ptxkit.isa.opcodes import flow_of, split_opcode
 from ptxkit.isa.registers import special_registers
 from ptxkit.isa.table import forms, mnemonics
 from ptxkit.lsp.document import Document

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Iterator
 
 from ptxkit.frozen import frozen
-from ptxkit.isa.binding import Candidate, match
 from ptxkit.isa.forms import Condition
+from ptxkit.isa.opcodes import Candidate, match
 from ptxkit.names import names_in
 from ptxkit.syntax import Block, Declaration, Function, Guard, Instruction, Label, Loc, Node, Pragma, parse, parse_operand, shape
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from ptxkit.isa.binding import flow_of
+from ptxkit.isa.opcodes import flow_of
 from ptxkit.rewriters.engine.edits import AtEntry, AtExits
 from ptxkit.rewriters.manifest import Read, Table, Value
 from ptxkit.rewriters.probe_code import ACTIVEMASK, block_number, leading, thread_number, warps_of_block

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -160,6 +161,22 @@ def test_starting_up_imports_little() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts threads as Linux shows them")
+def test_executing_a_kernel_starts_no_threads(tmp_path: Path) -> None:
+    path = tmp_path / "stores.ptx"
+    path.write_text(
+        GOOD.replace(".entry k()", ".entry k(.param .u64 p)").replace(
+            "ret;", ".reg .b64 b; ld.param.u64 b, [p]; st.global.f32 [b], a; ret;"
+        )
+    )
+    called = f"import os, sys; from ptxkit.cli import main; main(['lint', '--no-cache', {str(path)!r}], standalone_mode=False)"
+    program = f"try: {called}\nfinally: print('numpy' in sys.modules, len(os.listdir('/proc/self/task')))"
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True)
+
+    assert done.stdout.split() == ["True", "1"]
+
+
 @pytest.mark.parametrize("watched", ["", "sys.setprofile(lambda *given: None); "])
 def test_the_end_is_quick_and_whole(bad: Path, watched: str) -> None:
     program = (
@@ -192,6 +209,21 @@ class TestTheEnd:
             process.stdout.close()
 
             assert (process.stderr.read(), process.wait()) == (b"", 141)
+
+    @pytest.mark.parametrize(
+        ("closed", "path", "code", "said"),
+        [
+            ("<&-", "-", 2, "ptxkit: standard input: empty, where PTX is expected"),
+            (">&-", "good.ptx", 2, "ptxkit: cannot write: standard output is closed"),
+            ("2>&-", "good.ptx", 0, ""),
+        ],
+    )
+    def test_a_stream_that_the_caller_has_closed(self, good: Path, closed: str, path: str, code: int, said: str) -> None:
+        command = f'exec "{sys.executable}" -m ptxkit check {path} {closed}'
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, cwd=good.parent, env=environment)
+
+        assert (done.returncode, done.stdout, done.stderr.strip()) == (code, "", said)
 
 
 class TestExplain:

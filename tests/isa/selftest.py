@@ -18,8 +18,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from conformance import read_module
 
 from ptxkit.isa import shapes
-from ptxkit.isa.binding import Bound, Candidate, _Binding, _holds, bind_all
+from ptxkit.isa.binding import Bound, _Binding, bind_all
+from ptxkit.isa.bound import holds
 from ptxkit.isa.forms import Atom, Constraint, Form, Item, OperandRule, Slot, Variant, Width
+from ptxkit.isa.opcodes import Candidate
 from ptxkit.isa.shapes import OperandShape
 from ptxkit.isa.table import forms, mnemonics
 from ptxkit.isa.types import declarable, holders, types
@@ -174,9 +176,9 @@ def _about_modifiers(constraint: Constraint) -> bool:
 
 
 def _is_broken(constraint: Constraint, modifiers: Filling, slots: dict[str, str]) -> bool:
-    if not _holds(constraint.when, modifiers, slots, {}):
+    if not holds(constraint.when, modifiers, slots, {}):
         return False
-    return constraint.then is None or not _holds(constraint.then, modifiers, slots, {})
+    return constraint.then is None or not holds(constraint.then, modifiers, slots, {})
 
 
 def _make(atom: Atom, form: Form, filling: list[str], fixed: int, negate: bool) -> bool:
@@ -234,7 +236,7 @@ def _possible(rules: tuple[OperandRule, ...], slots: dict[str, str]) -> Iterator
     """The rules that may be the one that holds, going by the modifiers."""
     for rule in rules:
         about_modifiers = tuple(atom for atom in rule.when if atom.kind in ("has", "slot"))
-        if not _holds(about_modifiers, tuple(slots.values()), slots, {}):
+        if not holds(about_modifiers, tuple(slots.values()), slots, {}):
             continue
         yield rule
         if len(about_modifiers) == len(rule.when):

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from ptxkit.isa import binding
-from ptxkit.isa.binding import Bound, bind, bind_all, check_constants, match, split_opcode
+from ptxkit.isa import binding, opcodes
+from ptxkit.isa.binding import Bound, bind, bind_all, check_constants
 from ptxkit.isa.mismatch import Mismatch
 from ptxkit.isa.notation import parse_entries
+from ptxkit.isa.opcodes import match, split_opcode
 from ptxkit.isa.shapes import (
     FUNCTION,
     KERNEL,
@@ -136,7 +137,8 @@ stranger.x
 @pytest.fixture(autouse=True)
 def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     every = tuple(parse_entries(TABLE, "test.isa"))
-    monkeypatch.setattr(binding, "forms", lambda mnemonic, modifiers=(): tuple(f for f in every if f.mnemonic == mnemonic))
+    for module in (binding, opcodes):
+        monkeypatch.setattr(module, "forms", lambda mnemonic, modifiers=(): tuple(f for f in every if f.mnemonic == mnemonic))
     for cached in (bind, match):
         cached.cache_clear()
     yield

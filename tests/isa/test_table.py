@@ -12,7 +12,7 @@ import pytest
 import selftest
 
 from ptxkit.isa import resources
-from ptxkit.isa.binding import flow_of, split_opcode
+from ptxkit.isa.opcodes import flow_of, split_opcode
 from ptxkit.isa.table import NOT_INSTRUCTIONS, all_forms, forms, mnemonics
 
 ROOT = Path(__file__).resolve().parents[2]

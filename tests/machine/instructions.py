@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import selftest
 
-from ptxkit.isa.binding import Bound, BoundOperand, _Binding, bind, match
+from ptxkit.isa.binding import Bound, BoundOperand, _Binding, bind
 from ptxkit.isa.forms import Form
+from ptxkit.isa.opcodes import match
 from ptxkit.machine.operation import Operation, Semantics
 from ptxkit.machine.semantics import semantics_of
 

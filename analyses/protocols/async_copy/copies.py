@@ -168,9 +168,9 @@ class _Watch(Observer):
         known, numbering = self.regions.values, ssa(self.routine)
 
         def made_of(at: Term) -> Sequence[Term]:
-            if at.operator != "phi" or not isinstance(at.data[0], int):
+            if at.operator != "phi" or at.ssa_value is None:
                 return at.inner
-            return [settle(known.of(number)) for number in numbering.values[at.data[0]].operands if number >= 0]
+            return [settle(known.of(number)) for number in numbering.values[at.ssa_value].operands if number >= 0]
 
         symbols = [known.symbol(at) for at in closure([settle(address)], made_of) if at.operator == "address"]
         return frozenset([(symbol.name, symbol.path) for symbol in symbols if symbol is not None])

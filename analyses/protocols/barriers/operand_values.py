@@ -119,8 +119,8 @@ def _possible(routine: Routine, term: Term) -> tuple[int, ...]:
         return ()
     (atom, factor) = parts[0]
     mask = (1 << term.width) - 1
-    if atom.operator == "phi":
-        induction = values(routine).induction(atom.data[0])  # type: ignore[arg-type]
+    if atom.operator == "phi" and atom.ssa_value is not None:
+        induction = values(routine).induction(atom.ssa_value)
         found = induction.numbers if induction is not None else ()
     else:
         found = _possible(routine, atom) if atom is not term and atom.operator in ("join", "select") else ()

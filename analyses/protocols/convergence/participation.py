@@ -341,11 +341,11 @@ class Search:
         """Whether a comparison of a thread index with an argument is one of its index in the grid, or involves a loop counter."""
         if not any(leaf.operator == "parameter" for leaf in compared.leaves()):
             return True
-        own = [leaf for leaf in compared.leaves() if leaf.operator == "phi"]
-        starts = [induction.start for leaf in own if (induction := self.values.induction(leaf.data[0])) is not None]  # type: ignore[arg-type]
+        own = [number for leaf in compared.leaves() if leaf.operator == "phi" and (number := leaf.ssa_value) is not None]
+        starts = [induction.start for number in own if (induction := self.values.induction(number)) is not None]
         if len(starts) != len(own):
             return False
-        names = {str(leaf.data[0]) for term in (compared, *starts) for leaf in term.leaves() if leaf.operator == "special"}
+        names = {leaf.name for term in (compared, *starts) for leaf in term.leaves() if leaf.operator == "special"}
         return bool(own) or any(name.startswith("%ctaid") for name in names) or is_free(compared)
 
     def _example(self, world: World, condition: Term, branch: int) -> str:
@@ -362,12 +362,12 @@ class Search:
         found: dict[str, int] = {}
         for term in terms:
             for leaf in term.leaves():
-                is_index = leaf.operator == "special" and str(leaf.data[0]).startswith(("%tid", "%lane", "%ntid"))
+                is_index = leaf.operator == "special" and leaf.name.startswith(("%tid", "%lane", "%ntid"))
                 if leaf.operator not in ("parameter", "special") or is_index:
                     continue
                 numbers = world.numbers(leaf, block)
                 if numbers is not None:
-                    found.setdefault(str(leaf.data[0]), numbers[0])
+                    found.setdefault(leaf.name, numbers[0])
         return ", ".join([f"{name} = {number}" for name, number in found.items()])
 
 

@@ -39,7 +39,7 @@ def differing(routine: Routine, term: Term) -> Differing | None:
     if not any(map(_is_index, leaves)):
         return None
     shape = launch(routine).threads
-    if shape is None and any(leaf.data[0] in ("%tid.y", "%tid.z") for leaf in leaves):
+    if shape is None and any(leaf.name in ("%tid.y", "%tid.z") for leaf in leaves):
         return None
     width, height, depth = warp_block(routine)
     count = width * height * depth
@@ -50,19 +50,19 @@ def differing(routine: Routine, term: Term) -> Differing | None:
         "%tid.z": tuple([thread // (width * height) for thread in threads]),
         "%laneid": tuple([thread % WARP for thread in threads]),
     }
-    numbers = evaluate(own, lanes(lambda leaf: index.get(str(leaf.data[0])), count))
+    numbers = evaluate(own, lanes(lambda leaf: index.get(leaf.name), count))
     if numbers is None:
         return None
     for thread, number in enumerate(numbers):
         first = numbers[thread - thread % WARP]
         if number != first:
-            only_lane = all(leaf.data[0] == "%laneid" for leaf in leaves)
+            only_lane = all(leaf.name == "%laneid" for leaf in leaves)
             return Differing(thread - thread % WARP, thread, (number - first) % (1 << term.width), shape is None and not only_lane)
     return None
 
 
 def _is_index(leaf: Term) -> bool:
-    return leaf.operator == "special" and str(leaf.data[0]).startswith(_INDICES)
+    return leaf.operator == "special" and leaf.name.startswith(_INDICES)
 
 
 def _is_shared(routine: Routine, leaf: Term, depth: int = 4) -> bool:
@@ -70,10 +70,10 @@ def _is_shared(routine: Routine, leaf: Term, depth: int = 4) -> bool:
     if leaf.operator in ("parameter", "address", "window", "literal"):
         return True
     if leaf.operator == "special":
-        return str(leaf.data[0]).startswith(_SHARED)
-    if leaf.operator != "phi" or not depth:
+        return leaf.name.startswith(_SHARED)
+    if leaf.operator != "phi" or leaf.ssa_value is None or not depth:
         return False
-    induction = values(routine).induction(leaf.data[0])  # type: ignore[arg-type]
+    induction = values(routine).induction(leaf.ssa_value)
     if induction is None or (induction.step is None and induction.repeats is None):
         return False
     return all(_is_shared(routine, inner, depth - 1) for inner in induction.start.leaves())

@@ -82,11 +82,11 @@ def _stages(routine: Routine, target: Term, index: Term) -> Iterator[tuple[Term,
             yield target, index.constant
         return
     leaf = leaves.pop()
-    if leaves or not isinstance(leaf.data[0], int):
+    if leaves or leaf.ssa_value is None:
         return
     evaluator = Evaluator(routine, (target, index))
     for number in sorted(rounds(routine).numbers(leaf)):
-        at = {leaf.data[0]: values(routine).terms.constant(number, leaf.width)}
+        at = {leaf.ssa_value: values(routine).terms.constant(number, leaf.width)}
         stage_offset = evaluator.term(index, at).constant
         if stage_offset is not None:
             yield evaluator.term(target, at), stage_offset

@@ -89,7 +89,7 @@ def _iteration_of(routine: Routine, use: Use) -> Loop | None:
     if not use.iterates or use.index is None:
         return None
     forest = loops(routine)
-    phis = {leaf.data[0] for leaf in use.index.leaves()}
+    phis = {leaf.ssa_value for leaf in use.index.leaves()}
     index = forest.innermost[control_flow(routine).block_of[use.instruction]]
     while index is not None:
         loop = forest.loops[index]
@@ -143,7 +143,7 @@ def _comes_used(routine: Routine, index: Term, loop: Loop) -> bool:
     flow, numbering = control_flow(routine), ssa(routine)
     dominates = dominators(routine).tree.dominates
     for leaf in index.leaves():
-        number = leaf.data[0]
+        number = leaf.ssa_value
         if not isinstance(number, int) or number not in numbering.phis[loop.header]:
             return False
         for before, operand in zip(flow.blocks[loop.header].predecessors, numbering.values[number].operands, strict=False):

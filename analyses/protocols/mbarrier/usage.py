@@ -7,7 +7,7 @@ is the set of mbarriers that one instruction iterates over.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
 
@@ -77,31 +77,32 @@ class Use:
         return [Address(self.base, offset) for offset in sorted(self.offsets)] if self.base is not None else []
 
 
-def _by_operation(uses: Iterable[Use]) -> dict[Does, tuple[Use, ...]]:
-    """The uses of each kind."""
-    found: dict[Does, list[Use]] = {}
-    for use in uses:
-        found.setdefault(use.does, []).append(use)
-    return {does: tuple(own) for does, own in found.items()}
-
-
 @frozen(eq=False)
-class Usage:
-    """All operations of a kernel on its mbarriers."""
+class Uses:
+    """Operations on mbarriers."""
 
     uses: tuple[Use, ...]
-    mbarriers: dict[Location, tuple[Use, ...]]
-    """For each mbarrier, its initializations."""
-    is_closed: bool
-    """Whether there are no other operations: no called function may perform any."""
 
     @cached_property
     def _of(self) -> dict[Does, tuple[Use, ...]]:
-        return _by_operation(self.uses)
+        found: dict[Does, list[Use]] = {}
+        for use in self.uses:
+            found.setdefault(use.does, []).append(use)
+        return {does: tuple(own) for does, own in found.items()}
 
     def of(self, does: Does) -> tuple[Use, ...]:
         """The uses of one kind."""
         return self._of.get(does, ())
+
+
+@frozen(eq=False)
+class Usage(Uses):
+    """All operations of a kernel on its mbarriers."""
+
+    mbarriers: dict[Location, tuple[Use, ...]]
+    """For each mbarrier, its initializations."""
+    is_closed: bool
+    """Whether there are no other operations: no called function may perform any."""
 
 
 @fact
@@ -227,28 +228,18 @@ def address_parts(routine: Routine, address: Term) -> tuple[Location, Term]:
 
 
 @frozen(eq=False)
-class Ring:
-    """mbarriers that instructions iterate over; a single one if none does."""
+class Ring(Uses):
+    """mbarriers that instructions iterate over, with the operations that are certainly on them; a single one if none does."""
 
     base: Base
     offsets: Numbers
-    uses: tuple[Use, ...]
-    """Operations that are certainly on these mbarriers."""
     others: tuple[Use, ...]
-    """Operations that may be."""
+    """Operations that may be on them."""
 
     @property
     def moves(self) -> bool:
         """Whether there are several."""
         return len(self.offsets) > 1
-
-    @cached_property
-    def _of(self) -> dict[Does, tuple[Use, ...]]:
-        return _by_operation(self.uses)
-
-    def of(self, does: Does) -> tuple[Use, ...]:
-        """The uses of one kind."""
-        return self._of.get(does, ())
 
     def may_be(self, *does: Does) -> bool:
         """Whether one of these operations may be performed on them."""
@@ -289,7 +280,7 @@ def _rings(known: Usage) -> tuple[Ring, ...]:
         uses = [use for use in known.uses if use.base == base and use.offsets & offsets]
         hull = [init.where for init in known.uses if init.does is Does.INIT and init.base == base and init.offsets & offsets]
         others = [use for use in known.uses if use not in uses and not _is_elsewhere(use, base, hull)]
-        found.append(Ring(base, frozenset(offsets), tuple(uses), tuple(others)))
+        found.append(Ring(tuple(uses), base, frozenset(offsets), tuple(others)))
     return tuple(found)
 
 

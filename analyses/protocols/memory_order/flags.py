@@ -75,11 +75,7 @@ def _is_idle(routine: Routine, loop: Loop, load: int) -> bool:
 
 def _iterations(routine: Routine, loop: Loop, term: Term) -> bool:
     """Whether a number may differ in each iteration."""
-    for leaf in walk(term):
-        if leaf.operator in ("phi", "value", "join") and isinstance(leaf.data[0], int):
-            if ssa(routine).values[leaf.data[0]].block in loop:
-                return True
-    return False
+    return any(leaf.ssa_value is not None and ssa(routine).values[leaf.ssa_value].block in loop for leaf in walk(term))
 
 
 def _decides_alone(routine: Routine, loop: Loop, load: int) -> bool:
@@ -93,12 +89,8 @@ def _decides_alone(routine: Routine, loop: Loop, load: int) -> bool:
         guard = values(routine).guard(flow.blocks[block].end - 1)
         if guard is None:
             return False
-        changing = {
-            leaf.data[0]
-            for leaf in walk(guard)
-            if leaf.operator in ("phi", "value", "join") and isinstance(leaf.data[0], int)
-            if ssa(routine).values[leaf.data[0]].block in loop
-        }
+        numbers = {number for leaf in walk(guard) if (number := leaf.ssa_value) is not None}
+        changing = {number for number in numbers if ssa(routine).values[number].block in loop}
         if not changing or not changing <= loaded:
             if not changing:
                 guarded = _source(routine, flow.blocks[block].end - 1, loop, loaded)
@@ -197,7 +189,7 @@ def _is_by_index(address: Term) -> bool:
 
 
 def _names(term: Term) -> set[str]:
-    return {str(leaf.data[0]) for leaf in term.leaves() if leaf.operator == "special"}
+    return {leaf.name for leaf in term.leaves() if leaf.operator == "special"}
 
 
 def _unguarded(routine: Routine) -> Iterator[Finding]:
@@ -210,7 +202,7 @@ def _unguarded(routine: Routine) -> Iterator[Finding]:
     for i, instruction in enumerate(routine.instructions):
         if instruction.guard is not None and flow.block_of[i] in flow.reachable:
             guard = known.guard(i)
-            if guard is not None and any(leaf.operator == "special" and str(leaf.data[0]).startswith("%tid") for leaf in guard.leaves()):
+            if guard is not None and any(leaf.operator == "special" and leaf.name.startswith("%tid") for leaf in guard.leaves()):
                 return
     text = "".join([instruction.text for instruction in routine.instructions])
     unused = [

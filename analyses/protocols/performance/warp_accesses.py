@@ -135,8 +135,9 @@ class WarpAccesses:
         return self._starts[phi]
 
     def _find_start(self, phi: Term) -> Term | None:
-        number: int = phi.data[0]  # type: ignore[assignment]
-        value = ssa(self._routine).values[number]
+        if phi.ssa_value is None:
+            return None
+        value = ssa(self._routine).values[phi.ssa_value]
         loop = next((loop for loop in loops(self._routine).loops if loop.header == value.block), None)
         if loop is None or not loop.is_reducible:
             return None
@@ -156,10 +157,10 @@ class WarpAccesses:
         if leaf.operator == "parameter":
             return self._routine.function.header.is_entry
         if leaf.operator == "special":
-            register = special_register(str(leaf.data[0]))
-            return register is not None and not register.volatile and str(leaf.data[0]) not in INDICES
-        if leaf.operator in ("value", "phi", "join") and isinstance(leaf.data[0], int):
-            return self._uniformity.used(leaf.data[0], block) >= Level.WARP
+            register = special_register(leaf.name)
+            return register is not None and not register.volatile and leaf.name not in INDICES
+        if leaf.ssa_value is not None:
+            return self._uniformity.used(leaf.ssa_value, block) >= Level.WARP
         return False
 
 

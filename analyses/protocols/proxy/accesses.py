@@ -185,7 +185,7 @@ def _from_start(known: Values, address: Term) -> Term:
 
 def _going(known: Values, atom: Term) -> tuple[Term, Term] | None:
     """A loop value that starts as an address in shared memory, and its initial value plus unknown steps; None if it is no such value."""
-    number = atom.data[0] if atom.operator == "phi" else None
+    number = atom.ssa_value if atom.operator == "phi" else None
     induction = known.induction(number) if isinstance(number, int) else None
     if induction is None or induction.step is None or not induction.start.parts:
         return None

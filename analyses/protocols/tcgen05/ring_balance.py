@@ -302,16 +302,13 @@ def _sources(routine: Routine, block: int) -> set[int]:
     known, numbering = values(routine), ssa(routine).values
     guard = known.guard(control_flow(routine).blocks[block].end - 1)
 
-    def value(leaf: Term) -> int:
-        number = leaf.data[0] if leaf.operator in ("phi", "value", "join") and leaf.data else None
-        return number if isinstance(number, int) else -1
-
     def sources(leaf: Term) -> list[Term]:
-        operands = numbering[value(leaf)].operands if value(leaf) >= 0 else ()
+        operands = numbering[leaf.ssa_value].operands if leaf.ssa_value is not None else ()
         return [inner for operand in operands if operand >= 0 for inner in known.of(operand).leaves()]
 
     seen = nearest_first(guard.leaves() if guard is not None else (), sources)
-    return {numbering[number].instruction for number in islice(filter(lambda one: one >= 0, map(value, seen)), MOST_KINDS)}
+    numbers = (leaf.ssa_value for leaf in seen)
+    return {numbering[number].instruction for number in islice((one for one in numbers if one is not None), MOST_KINDS)}
 
 
 def _max_weights(iteration: _Iteration, weight: Mapping[int, int], start: int) -> dict[int, int]:

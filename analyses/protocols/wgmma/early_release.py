@@ -183,11 +183,7 @@ def _renewed(routine: Routine, operands: dict[int, list[_Operand]], numbers: dic
     headers = loops(routine).headers
     found: dict[int, int] = {}
     for i, own in operands.items():
-        blocks = {
-            numbering.values[leaf.data[0]].block  # type: ignore[call-overload]
-            for operand in own
-            for leaf in operand.stage
-        }
+        blocks = {numbering.values[number].block for operand in own for leaf in operand.stage if (number := leaf.ssa_value) is not None}
         # without a changing index, an operation in flight may be of any iteration: then every loop header starts anew
         for block in blocks or headers:
             found[block] = found.get(block, 0) | 1 << numbers[i]

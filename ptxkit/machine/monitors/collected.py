@@ -144,6 +144,13 @@ def bytes_of(count: int) -> str:
     return f"{count} byte{'s' if count != 1 else ''}"
 
 
+def spoken_range(variable: str, space: str, offset: int, size: int) -> str:
+    """Bytes as messages write them: `tile[16..19]` or, where no variable is known, `4 bytes of shared memory at 16`."""
+    if not variable:
+        return f"{bytes_of(size)} of {space.removeprefix('.')} memory at {f'{offset:#x}' if space == '.global' else offset}"
+    return f"{short(variable)}[{offset}..{offset + size - 1}]" if size > 1 else f"{short(variable)}[{offset}]"
+
+
 def short(name: str, most: int = 40) -> str:
     """A name, truncated for use in a message."""
     return name if len(name) <= most else f"{name[: most - 1]}…"

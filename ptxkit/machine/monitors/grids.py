@@ -3,7 +3,8 @@
 A kernel that executes `griddepcontrol` may start while a grid that it depends on is still running and writing memory. It is unknown which
 memory that is. Memory read through `.nc` is not written meanwhile (9.7.10.8). Of other memory, the monitor considers what the kernel itself
 writes and, if the kernel reads some memory through `.nc`, what it reads otherwise. Asynchronous copies before the wait usually read what
-no grid writes, which a launch does not show: the first is only named.
+no grid writes, which a launch does not show: the first is only named. So is the first access that some threads make after their wait, and
+others without one, before they meet a thread at a barrier that has waited: what it reads may be what earlier grids write.
 
 It covers G001 and G002. Nothing goes wrong in this launch, but a launch that starts early may fail.
 """
@@ -56,6 +57,12 @@ class Grids(Monitor):
         self._copies: dict[int, tuple[Site, int]] = {}
         """The copies that start before the wait, each with its first thread."""
         self.left_out: list[str] = []
+        self._follows = self._waited.copy()
+        """The threads that have waited, or met such a thread of their CTA at a barrier: the wait is for the whole grid."""
+        self._following: set[int] = set()
+        """The instructions, by `id`, with which such a thread accesses memory."""
+        self._others: dict[int, tuple[Site, int]] = {}
+        """The instructions with which other threads do, each with its first such thread."""
         self._written: set[int] = set()
         self._after: set[int] = set()
         self._has_constants = False
@@ -66,7 +73,12 @@ class Grids(Monitor):
 
     def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
         if not self.is_idle and WAITS in lanes.site.bound.effects:
-            self._waited[lanes.index] = True
+            self._waited[lanes.index] = self._follows[lanes.index] = True
+
+    def passed(self, lanes: Any, arguments: tuple[Any, ...], token: Any) -> None:
+        if self.waits and lanes.site.bound.barrier:
+            has_waited = np.asarray(self._waited.reshape(-1, self.launch.threads).any(axis=1))
+            self._follows[lanes.index] |= has_waited[lanes.index // self.launch.threads]
 
     def started(self, flight: Flight) -> None:
         lanes, site = flight.lanes, flight.lanes.site
@@ -89,6 +101,11 @@ class Grids(Monitor):
         if access.kind != "read":
             self._written.add(buffer.start)
         waited = self._waited[access.lanes.index]
+        follows = self._follows[access.lanes.index]
+        if follows.any():
+            self._following.add(id(site))
+        if not follows.all():
+            self._others.setdefault(id(site), (site, int(access.lanes.index[np.flatnonzero(~follows)[0]])))
         if waited.any():
             self._after.add(buffer.start)
         if not waited.all() and id(site) not in self._early:
@@ -102,6 +119,12 @@ class Grids(Monitor):
         copies = (self.collected.line(site) for site, thread in self._copies.values() if self._waited[thread])
         self.left_out = [
             f"the copy on line {line} starts before the wait for earlier grids: they may still write there" for line in copies
+        ][:1]
+        self.left_out += [
+            f"some threads execute line {self.collected.line(site)} after the wait for earlier grids, others without one: these grids may "
+            "still write there"
+            for key, (site, thread) in self._others.items()
+            if key in self._following and not self._waited[thread]
         ][:1]
         found = next((one for one in self._early.values() if self._matters(one)), None)
         if found is None:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ptxkit.diagnostics import Diagnostic, Related, Severity
+from ptxkit.diagnostics import LONGEST_RELATED, Diagnostic, Related, Severity, brief
 from ptxkit.frozen import define
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.findings import Finding, launch_as_json
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.monitors import asynchronous, proxies, tensor_waits
+from ptxkit.machine.monitors.collected import spoken_index, spoken_range, spoken_thread
 from ptxkit.machine.monitors.naming import Dimensions, Side
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def reported(race: Race, launch: Launch) -> Finding:
     earlier = race.accesses[0]
     spans = [launch.span(site) for site in race.sites]
     rule, name = _rule(race, launch)
+    before = Related(spans[0], brief(f"{_who(race, 0)} {_DOES[earlier.kind]} it here", LONGEST_RELATED))
     diagnostic = Diagnostic(
         rule,
         name,
@@ -78,7 +80,7 @@ def reported(race: Race, launch: Launch) -> Finding:
         path=launch.program.code.path,
         function=launch.program.kernel,
         notes=() if race.count == 1 else (f"these instructions race {race.count} times in this launch",),
-        related=(Related(spans[0], f"{_who(race, 0)} {_DOES[earlier.kind]} it here"),) if spans[0] != spans[1] else (),
+        related=(before,) if spans[0] != spans[1] else (),
     )
     return Finding(diagnostic, {**race.witness(), "launch": launch_as_json(launch)}, race.count)
 
@@ -116,7 +118,8 @@ def _message(race: Race) -> str:
 def _who(race: Race, number: int) -> str:
     """The origin of an access: a thread, or an operation that it has started."""
     side, bound = race.accesses[number], race.sites[number].bound
-    who = _thread(side) if number == 0 or side.cta != race.accesses[0].cta else f"thread {_index(side.thread)}"
+    is_named = number == 1 and side.cta == race.accesses[0].cta
+    who = f"thread {spoken_index(side.thread)}" if is_named else spoken_thread(side.cta, side.thread)
     return f"`{bound.opcode}` of {who}" if isinstance(bound, Bound) and asynchronous.group_of(bound) else who
 
 
@@ -129,18 +132,4 @@ def _is_repeated(race: Race) -> bool:
 
 
 def _bytes(race: Race) -> str:
-    last = race.offset + race.bytes - 1
-    if race.space == TENSOR:
-        return race.variable
-    if not race.variable:
-        where = f"{race.offset:#x}" if race.space == ".global" else str(race.offset)
-        return f"{race.bytes} byte{'s' if race.bytes > 1 else ''} of {race.space.removeprefix('.')} memory at {where}"
-    return f"{race.variable}[{race.offset}..{last}]" if race.bytes > 1 else f"{race.variable}[{race.offset}]"
-
-
-def _thread(side: Side) -> str:
-    return f"thread {_index(side.thread)} of CTA {_index(side.cta)}"
-
-
-def _index(index: Dimensions) -> str:
-    return f"({','.join(map(str, index))})"
+    return race.variable if race.space == TENSOR else spoken_range(race.variable, race.space, race.offset, race.bytes)

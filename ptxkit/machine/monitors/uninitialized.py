@@ -33,7 +33,7 @@ from ptxkit.machine.matrices.tensor_memory import CELL, COLUMNS, LANES
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.cells import Cells
-from ptxkit.machine.monitors.collected import Collected, Rule, bytes_of, short, spoken_thread
+from ptxkit.machine.monitors.collected import Collected, Rule, bytes_of, spoken_range, spoken_thread
 from ptxkit.machine.plans import FIRST
 from ptxkit.machine.semantics._shuffling import sources
 from ptxkit.machine.values.distinct import distinct_numbers
@@ -69,7 +69,7 @@ class _Origin:
     offset: int = 0
     bytes: int = 0
     severity: Severity = Severity.ERROR
-    here: str = "it is taken here"
+    here: str = "the value comes from here"
     """What happens at the site."""
 
 
@@ -325,9 +325,8 @@ class Uninitialized(Monitor):
 
     def _unwritten(self, site: Site, lanes: Any, lane: int, at: int, size: int, verb: str, count: int) -> None:
         variable, offset = self.collected.names.variable(".shared", at)
-        name = short(variable) if variable else "shared memory"
         witness = {"space": "shared", "variable": variable, "offset": offset, "bytes": size}
-        self._report_unwritten(site, lanes, lane, f"{verb} {name}[{offset}..{offset + size - 1}]", witness, count)
+        self._report_unwritten(site, lanes, lane, f"{verb} {spoken_range(variable, '.shared', offset, size)}", witness, count)
 
     def _report_unwritten(self, site: Site, lanes: Any, lane: int, does: str, witness: dict[str, Any], count: int) -> None:
         if self.collected.knows((id(site), "unwritten"), count):
@@ -350,9 +349,7 @@ class Uninitialized(Monitor):
             variable = self._local(site, offset)
         else:
             variable, offset = self.collected.names.variable(space, at)
-        name = short(variable) if variable else f"{space.removeprefix('.')} memory"
-        last = offset + size - 1
-        text = f"{name}[{offset}..{last}]" if size > 1 else f"{name}[{offset}]"
+        text = spoken_range(variable, space, offset, size)
         here = f"{bytes_of(size)} are read here"
         return _Origin(MEMORY, lambda: (text, "no thread has written it"), site, space, variable, offset, size, severity, here)
 
@@ -413,8 +410,8 @@ class Uninitialized(Monitor):
                 lambda: _Origin(
                     SHUFFLE,
                     lambda: (
-                        f"what `{bound.opcode}` took from lane {int(lanes.from_warp(source)[lane])}",
-                        "that lane is inactive or not in the mask",
+                        f"the result of `{bound.opcode}`",
+                        f"lane {int(lanes.from_warp(source)[lane])}, which it reads, is inactive or not in the mask",
                     ),
                     plan.site,
                 ),

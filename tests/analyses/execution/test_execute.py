@@ -51,7 +51,7 @@ class TestRuns:
         found = executed(f"{START} ld.global.u32 %r2, [%d3]; setp.gt.u32 %p1, %r2, 5; @%p1 bra OUT; st.global.u32 [%d3], %r2; OUT:")
 
         assert [site.bound.form.mnemonic for site in found.depends] == ["bra"]
-        assert found.covered["contents"] == 4
+        assert found.covered["contents"] == 5
 
     def test_variables_are_as_at_the_start_in_each_run(self) -> None:
         body = "mov.u64 %d1, once; atom.global.add.u32 %r2, [%d1], 1; setp.gt.u32 %p1, %r2, 63; @%p1 trap;"

@@ -89,6 +89,10 @@ setp.eq.u32 %p1, %r2, 1; @%p1 bra START; add.u32 %r3, %r1, 32; START: mad.lo.u32
 LOOP: st.shared.u32 [%r4], %r1; st.shared.u32 [%r4+128], %r1; add.u32 %r4, %r4, 256; add.u32 %r3, %r3, 64;
 setp.lt.u32 %p1, %r3, 256; @%p1 bra LOOP;"""
 
+ROWS = f"""ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; add.u32 %r1, %r1, %r2; mov.u32 %r3, {{length}};
+add.u32 %r4, %r3, 7; div.u32 %r4, %r4, %r3; setp.eq.u32 %p1, %r4, 3; @%p1 ret; {ELEMENT}"""
+"""The threads along y share out eight rows if `length` is how many they are."""
+
 
 @pytest.mark.parametrize(
     ("body", "directives", "block"),
@@ -103,8 +107,13 @@ setp.lt.u32 %p1, %r3, 256; @%p1 bra LOOP;"""
         (f"{PLANE} setp.eq.u32 %p1, %r1, 7; @%p1 ret;", "", (16, 16, 1)),
         (f"{PLANE} setp.lt.u32 %p1, %r1, 64; @%p1 ret;", "", (64, 4, 1)),
         (UNROLLED, "", (32, 1, 1)),
+        (ROWS.format(length="%ctaid.y"), "", (16, 16, 1)),
+        (ROWS.format(length="%ntid.y"), "", (32, 8, 1)),
     ],
-    ids=["directive", "along y", "shared array", "barrier", "nobody asks", "number of a thread", "plane", "a column", "columns", "stride"],
+    ids=[
+        "directive", "along y", "shared array", "barrier", "nobody asks", "number of a thread", "plane",
+        "a column", "columns", "stride", "other rounds", "rounds",
+    ],
 )  # fmt: skip
 def test_blocks(body: str, directives: str, block: tuple[int, int, int]) -> None:
     assert shapes(kernel(body, directives=directives))[0].block == block
@@ -134,6 +143,14 @@ def test_a_cluster_is_what_the_directive_says() -> None:
 
     assert shape.cluster == (4, 1, 1)
     assert shape.grid[0] % 4 == 0
+
+
+@pytest.mark.parametrize(("rank", "ctas"), [("%ctaid.x", 4), ("%cluster_ctarank", 2)])
+def test_two_clusters_if_the_index_in_the_grid_is_taken_for_the_rank(rank: str, ctas: int) -> None:
+    body = f"mov.u32 %r1, {rank}; xor.b32 %r1, %r1, 1; mov.u32 %r2, s; mapa.shared::cluster.u32 %r2, %r2, %r1;"
+    shape = shapes(kernel(f".shared .b32 s; {body}", directives=".reqnctapercluster 2, 1, 1", target="sm_90"))[0]
+
+    assert (shape.grid, shape.cluster) == ((ctas, 1, 1), (2, 1, 1))
 
 
 @pytest.mark.parametrize(("elements", "rank", "box"), [(2048, 2, (32, 64)), (512, 1, (256,)), (8192, 3, (1, 128, 64)), (48, 2, (3, 16))])

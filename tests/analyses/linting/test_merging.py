@@ -120,6 +120,14 @@ def test_a_missing_fence_explains_all_accesses_to_a_variable() -> None:
     assert put_together([], [shown[0], shown[2]]) == [("P002", 9, "error", [3]), ("P002", 14, "error", [5])]
 
 
+def test_one_index_that_leaves_an_array_is_one_finding_in_all_copies_of_a_loop() -> None:
+    shown = [finding("S002", line, space="shared", variable=name) for line, name in ((9, "s"), (12, "s"), (14, "t"))]
+    elsewhere = [finding("S002", line, space="global", variable="s") for line in (20, 22)]
+
+    assert put_together([], shown) == [("S002", 9, "error", [12]), ("S002", 14, "error", [])]
+    assert put_together([], elsewhere) == [("S002", 20, "error", []), ("S002", 22, "error", [])]
+
+
 def test_what_rules_infer_of_one_cause_is_one_finding() -> None:
     argued = [finding("A003", 9), finding("A003", 12), finding("P002", 20, 3), finding("P002", 22, 3), finding("P002", 24)]
 

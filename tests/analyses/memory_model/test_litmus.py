@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from ptxkit.analyses.memory_model import CannotFollow
-from ptxkit.analyses.memory_model.litmus import BadLitmus, answer, parse
+from ptxkit.analyses.memory_model.litmus import answer
+from ptxkit.analyses.memory_model.litmus_files import BadLitmus, parse
 
 ROOT = Path(__file__).resolve().parents[3]
 FIXTURES = sorted((ROOT / "fixtures" / "litmus").glob("*.litmus"))

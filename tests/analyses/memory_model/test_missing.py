@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ptxkit.analyses.memory_model import Taste, find_race, generate, outcomes
-from ptxkit.analyses.memory_model.litmus import parse
+from ptxkit.analyses.memory_model.litmus_files import parse
 from ptxkit.analyses.memory_model.missing import changed, missing_order
 
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "litmus"

@@ -271,7 +271,7 @@ class TestMadeUp:
         found = verdict(f"{self.SCATTER} red.global.add.u32 [%d4+4096], 1;", declared=".param .u64 a")
 
         assert found.outcome == VERIFIED
-        assert found.covered["contents"] == 4
+        assert found.covered["contents"] == 5
         assert "control flow depends on them" in found.assumptions[0]
 
     def test_a_race_at_an_address_that_depends_on_a_number_is_undecided(self) -> None:
@@ -369,6 +369,33 @@ class TestMadeUp:
 
         assert found.outcome == UNDECIDED
         assert what in found.reasons[0].text
+
+    def test_numbers_are_tried_that_are_far_from_their_neighbours(self) -> None:
+        """The shortest of four rows, of 200 at most, has its last element stored to 128."""
+        rows = [f"ld.global.u32 %r3, [%d3+{at}]; sub.s32 %r4, %r3, %r2; mov.u32 %r2, %r3; min.s32 %r5, %r5, %r4;" for at in (4, 8, 12, 16)]
+        first = f"{ELEMENT} mov.u32 %r5, 200; ld.global.u32 %r2, [%d3];"
+        last = "setp.le.s32 %p1, %r5, 0; @%p1 bra OUT; mov.u32 %r6, data; mad.lo.u32 %r6, %r5, 4, %r6; st.shared.u32 [%r6-4], %r1; OUT:"
+        found = verdict(f"{first} {' '.join(rows)} {last}", 1, declared=".param .u64 a")
+
+        assert found.outcome == UNDECIDED
+        assert "numbers that rise by random steps" in found.reasons[0].text
+
+    def test_real_numbers_are_tried_that_are_of_another_magnitude_in_each_warp(self) -> None:
+        warps = "and.b32 %r2, %r1, 32; shl.b32 %r2, %r2, 2; cvt.u64.u32 %d4, %r2; add.s64 %d4, %d1, %d4; ld.global.b32 %r3, [%d4];"
+        meets = "abs.f32 %r3, %r3; setp.lt.f32 %p1, %r3, 0f3CA3D70A; @%p1 bra OUT; barrier.sync 0; OUT: barrier.sync 1;"
+        found = verdict(f"{ELEMENT} {warps} {meets}", declared=".param .u64 a")
+
+        assert found.outcome == UNDECIDED
+        assert "random real numbers" in found.reasons[0].text
+
+    def test_a_number_that_decides_only_whether_an_error_occurs_is_no_excuse(self) -> None:
+        """Only whole warps store their part, and each part is read."""
+        store = "add.u32 %r4, %r1, 32; setp.gt.u32 %p1, %r4, %r2; shl.b32 %r5, %r1, 2; mov.u32 %r6, data; add.u32 %r6, %r6, %r5;"
+        load = "@!%p1 st.shared.u32 [%r6], %r1; bar.sync 0; ld.shared.u32 %r7, [%r6]; setp.gt.u32 %p2, %r7, 5; @%p2 bra OUT;"
+        limit = "setp.ge.u32 %p3, %r1, %r2; @%p3 bra OUT; st.global.u32 [%d3], %r7; OUT:"
+        body = f"{ELEMENT} ld.param.u32 %r2, [n]; mad.wide.u32 %d3, %r2, 4, %d3; {store} {load} {limit}"
+
+        assert verdict(body, declared=".param .u64 a, .param .u32 n").outcome == UNDECIDED
 
 
 class TestDescriptors:

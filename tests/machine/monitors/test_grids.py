@@ -52,6 +52,28 @@ def test_a_copy_before_the_wait_is_named(body: str, named: int, schedule: str) -
     assert len(not_covered([monitor])) == named
 
 
+SOME = f"setp.lt.u32 %p1, %r1, 32; @%p1 {WAIT}"
+
+
+@pytest.mark.parametrize("schedule", ["lockstep", "late", 1])
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        (f"{SOME} {LOAD}", 1),
+        (f"{SOME} bar.sync 0; {LOAD}", 0),
+        (f"{LOAD} {SOME}", 0),
+        (f"mov.u32 %r4, 0; L: {LOAD} {WAIT} add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 2; @%p1 bra L;", 0),
+        (f"{SOME} @!%p1 bra E; {LOAD} E:", 0),
+    ],
+)
+def test_an_access_that_only_some_threads_wait_for_is_named(body: str, named: int, schedule: str | int) -> None:
+    machine, monitor = Machine(), Grids()
+    code = machine.load(KERNEL.format(module="", variables="", body=body, end="ret;"))
+    machine.launch(code, "k", np.zeros(256, np.uint32), 7, grid=1, block=64, schedule=schedule, monitors=[monitor])
+    assert not monitor.findings
+    assert len(not_covered([monitor])) == named
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_what_another_grid_may_write(name: str) -> None:
     body, expected = CASES[name]

@@ -50,11 +50,11 @@ BAD = {
                  "ld.global.u32 %r5, [%rd4]; ", "R008", "uses s[0..3] as an address"),
     "from a lane that has exited": (
         "setp.ge.u32 %p3, %r1, 24; @%p3 exit; shfl.sync.down.b32 %r5, %r1, 16, 31, -1; " + STORE, "C006",
-        "stores what `shfl.sync.down.b32` took from lane 24 to global memory, but that lane is inactive",
+        "stores the result of `shfl.sync.down.b32` to global memory, but lane 24, which it reads, is inactive",
     ),
     "from a lane that is not in the mask": (
         "@!%p1 bra E; shfl.sync.idx.b32 %r5, %r1, 20, 31, 0xffff; " + STORE + " E: ", "C006",
-        "took from lane 20 to global memory, but that lane is inactive",
+        "to global memory, but lane 20, which it reads, is inactive",
     ),
     "both parts of a word": ("cvt.rn.f16x2.f32 %r5, %r6, %r7; " + STORE, "R001", "stores `%r7` to"),
     "a result of a function": ("call (%r5), f, (%r1); " + STORE, "R001", "stores `rv` to global memory, but nothing has written it"),
