@@ -180,6 +180,8 @@ class Server(LanguageServer):
                 gc.freeze()
                 left = 0
             if task is not None:
+                # a text that has just been opened replaces no version
+                left += task[0] in self.before
                 # the garbage collector should not examine the trees of large files, neither now nor during requests
                 gc.disable()
                 try:
@@ -187,7 +189,6 @@ class Server(LanguageServer):
                 finally:
                     gc.freeze()
                     gc.enable()
-                left += 1
 
     def _analyse(self, uri: str, document: Document, loop: asyncio.AbstractEventLoop) -> None:
         """In the analysis thread: applies the fast rules, then all, and prepares facts for hover, as long as the text is unchanged."""

@@ -144,14 +144,6 @@ class Cutter:
         return (*self.key, self._literal)
 
 
-def cut_with_cutter(text: str) -> tuple[Key, Slots]:
-    """The shape and the slots of a complete text, which must not end in white space or a comment. Raises Hopeless."""
-    cutter = Cutter(text, 0)
-    while cutter.kind != END:
-        cutter.take()
-    return cutter.shape(), cutter.slots
-
-
 _PART = expression(
     rf"""((?:(?<=[A-Za-z0-9_$"])[ \t\r\n]*+-|{NOT})?+
         (?:[)\]}}][ \t\r\n]*+-?+|[^A-Za-z0-9_$%."/)\]}}-]++|{KEYWORD}|%(?![A-Za-z0-9_$])|/(?![/*])|-(?!\.?[0-9])|{NOT})*+)
@@ -164,7 +156,7 @@ _LETTER_OF = {**dict.fromkeys("0123456789.-", "d"), '"': "s"}
 def cut(text: str) -> tuple[Key, Slots] | None:
     """The shape and the slots of a text without comments; None if one regular expression cannot split it.
 
-    Returns the same as `cut_with_cutter`, several times faster.
+    Gives the same as a `Cutter` that takes every token, several times faster.
     """
     key: list[str] = []
     slots: Slots = []

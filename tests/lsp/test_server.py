@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -271,6 +272,32 @@ def test_an_editor_that_ends_without_a_word_ends_the_server(client: Client) -> N
     assert client.process.stdin is not None
     client.process.stdin.close()
     assert client.process.wait(HANG) == 1
+
+
+COLLECTS = """import gc, sys
+import ptxkit.lsp.protocol as module
+module.QUIET = 0
+analyse, analysed = module.Server._analyse, []
+module.Server._analyse = lambda *given: (analyse(*given), analysed.append(given))
+gc.collect = lambda: print("collected after", len(analysed), file=sys.stderr, flush=True)"""
+
+
+@pytest.mark.parametrize("client", [COLLECTS], indirect=True, ids=["collects"])
+def test_garbage_of_old_versions_is_collected_once_there_is_one(client: Client) -> None:
+    client.start()
+    client.open(URI, TEXT)
+    client.notified("workspace/codeLens/refresh")
+    here = {"start": position(TEXT, "ret;"), "end": position(TEXT, "ret;")}
+    document = {**DOCUMENT, "version": 2}
+    client.notify("textDocument/didChange", textDocument=document, contentChanges=[{"range": here, "text": "exit; "}])
+    client.notified("workspace/codeLens/refresh")
+    assert client.process.stderr is not None
+    watchdog = threading.Timer(HANG, client.process.kill)
+    watchdog.start()
+    said = next((line for line in client.process.stderr if line.startswith(b"collected")), b"nothing")
+    watchdog.cancel()
+
+    assert said == b"collected after 2\n"
 
 
 class Closed:
