@@ -61,7 +61,7 @@ MUCH = 10_000
 """Number of new objects worth excluding from collection."""
 
 _grown = 0
-"""Objects moved to the oldest generation since the last full collection."""
+"""Objects made before the last collection of new ones, since the last full collection."""
 
 
 @contextmanager
@@ -99,5 +99,17 @@ def _grow_old() -> None:
 
 def collect_when_due() -> None:
     """Collects cyclic garbage while the collector is paused, if there may be much: for code after which most objects are unused."""
-    if not gc.isenabled() and gc.get_count()[0] > DUE:
+    global _grown
+    if not gc.isenabled() and _grown + gc.get_count()[0] > DUE:
+        _grown = 0
         gc.collect()
+
+
+def collect_new() -> None:
+    """Collects cyclic garbage among the objects made since the last collection while the collector is paused, if there may be much: what
+    was there before, such as a large tree, is not examined again."""
+    global _grown
+    made = gc.get_count()[0]
+    if not gc.isenabled() and made > MUCH:
+        _grown += made
+        gc.collect(0)

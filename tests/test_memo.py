@@ -12,7 +12,7 @@ import pytest
 
 import ptxkit
 from ptxkit.machine.monitors.shadow import Shadow
-from ptxkit.memo import DUE, KEPT, collect_when_due, collector_paused, expression
+from ptxkit.memo import DUE, KEPT, MUCH, collect_new, collect_when_due, collector_paused, expression
 from ptxkit.names import resolve
 
 TEXT = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { .reg .u32 a; mov.u32 a, 1; ret; }\n"
@@ -95,6 +95,23 @@ def test_collecting_by_hand() -> None:
         many = gc.get_count()[0]
         collect_when_due()
         assert gc.get_count()[0] < many / 2
+
+
+def test_collecting_what_is_new() -> None:
+    gc.collect()
+    with collector_paused():
+        for number in range(2):
+            alive = [weakref.ref(made) for made in [_Cycle() for _ in range(MUCH if number else 1)]]
+            old = [_Cycle() for _ in range(MUCH)]
+            collect_new()
+
+            assert not any(one() for one in alive)
+            assert old
+
+
+class _Cycle:
+    def __init__(self) -> None:
+        self.own = self
 
 
 def test_an_expression_is_compiled_when_it_is_used() -> None:

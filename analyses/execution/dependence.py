@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.code import Body, Site
@@ -49,7 +48,7 @@ def dependent(
 
 def _executed(body: Body) -> list[_Facts]:
     """The facts of all instructions in blocks that were executed."""
-    known = _FACTS.setdefault(body, {})
+    known = body.known.setdefault(_Facts, {})
     found = []
     for block in body.blocks:
         if block.run is not None:
@@ -58,9 +57,6 @@ def _executed(body: Body) -> list[_Facts]:
                     known[i] = _Facts(body, i)
                 found.append(known[i])
     return found
-
-
-_FACTS: WeakKeyDictionary[Body, dict[int, _Facts]] = WeakKeyDictionary()
 
 
 def readers(program: Any, parameters: Mapping[str, Set[int]]) -> dict[int, Site]:

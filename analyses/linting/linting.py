@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Sequence
 
 from ptxkit.analyses.framework import linting
@@ -9,8 +10,9 @@ from ptxkit.analyses.framework.rule import Facts, Rule, folders_for, outside
 from ptxkit.analyses.linting.kept import Kept, NotKept, Store, found_again, kept
 from ptxkit.analyses.linting.merging import merged
 from ptxkit.analyses.linting.parts import Part, PartFacts, keys_of, part_at, parts_of
-from ptxkit.analyses.linting.running import Shown, shown
+from ptxkit.analyses.linting.running import MODULE_SECONDS, Shown, shown
 from ptxkit.diagnostics import Diagnostic
+from ptxkit.memo import collect_new
 from ptxkit.syntax import Module
 
 
@@ -65,8 +67,10 @@ def _found(
     of_module: list[Diagnostic] = []
     argued: dict[Part | None, list[Diagnostic]] = {}
     asking: Sequence[Rule] = rules
-    # executions share a machine and facts of all kernels; otherwise, those of one part are released before the next
-    for number, group in enumerate([fresh] if run or not fresh else [[part] for part in fresh]):
+    seen = list(also)
+    left = MODULE_SECONDS if budget is None else budget
+    # facts and executions of one part are released before the next
+    for number, group in enumerate([[part] for part in fresh] or [[]]):
         judged = PartFacts(facts, group, executes=run)
         silent = outside(folders_for("").union(*[part.concerns for part in group]))
         of_text = set()
@@ -79,13 +83,15 @@ def _found(
                 of_text.add(rule.id)
         if of_text:
             asking = [rule for rule in asking if rule.id not in of_text]
-        if not run:
-            judged.forget()
+        if run:
+            begun = time.thread_time()
+            seen += shown(judged, rules, frozenset([one.kernel for one in also]), left)
+            left -= time.thread_time() - begun
+        judged.forget()
+        collect_new()
     if None in argued:
         # these belong to no single part, so nothing can be cached
         store = None
-    seen = (*also, *(shown(judged, rules, frozenset([one.kernel for one in also]), budget) if run else ()))
-    judged.forget()
     of_kernel = {one.kernel: one for one in seen}
     found: list[Diagnostic] = []
     new: dict[str, Kept] = {}

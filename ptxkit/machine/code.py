@@ -178,7 +178,7 @@ class Body:
         self._fragments: dict[int, tuple[tuple[Fragment, bool, tuple[int, ...]], ...]] = {}
         """Matrix fragments of a site, by `id`."""
         self.known: dict[Any, Any] = {}
-        """What monitors have computed about the text, kept for further launches."""
+        """What monitors and others have computed about the text, kept for further launches."""
         self._stretches: list[_Stretch] = []
         self._starts: list[int] = []
         """The first instruction of each stretch."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 from sample import HEAD
@@ -9,6 +11,7 @@ from sample import HEAD
 import ptxkit
 from ptxkit.analyses.execution.dependence import dependent
 from ptxkit.machine import Machine
+from ptxkit.machine.code import Body
 
 FUNCTIONS = """
 .func (.param .b32 result) choose(.param .align 8 .b8 pair[8])
@@ -103,3 +106,12 @@ def test_which_lane_a_shuffle_reads_and_not_what() -> None:
 
     assert lines(from_lane) == ["shfl.sync.idx.b32 %r6, %r2, %r1, 31, -1;"]
     assert lines(value) == []
+
+
+def test_facts_of_executed_code_go_with_it() -> None:
+    gc.collect()
+    before = sum([type(one) is Body for one in gc.get_objects()])
+    assert lines(PAIR.format("%r1", "%r2"))
+    gc.collect()
+
+    assert sum([type(one) is Body for one in gc.get_objects()]) == before

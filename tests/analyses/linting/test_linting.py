@@ -68,7 +68,8 @@ def test_without_a_run_nothing_is_executed(monkeypatch: pytest.MonkeyPatch) -> N
         lint(module)
 
 
-def test_facts_of_a_kernel_are_released_before_the_next() -> None:
+@pytest.mark.parametrize("run", [False, True])
+def test_facts_of_a_kernel_are_released_before_the_next(run: bool) -> None:
     seen: list[Routine] = []
 
     def check(facts: Facts) -> Iterator[Diagnostic]:
@@ -78,7 +79,7 @@ def test_facts_of_a_kernel_are_released_before_the_next() -> None:
             liveness(routine)
         return iter(())
 
-    lint(ptxkit.parse(UNDECLARED), [attrs.evolve(select(["R001"])[0], check=check)], run=False)
+    lint(ptxkit.parse(UNDECLARED), [attrs.evolve(select(["R001"])[0], check=check)], run=run)
 
     assert [routine.name for routine in seen] == ["a", "b"]
 
