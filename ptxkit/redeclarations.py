@@ -10,6 +10,9 @@ from ptxkit.problem import Problem
 from ptxkit.sizes import extent, natural_alignment, vector_of
 from ptxkit.syntax import Alias, Declaration, Declarator, Function, Header, Module, Name, Path
 
+SYSTEM_FUNCTIONS = frozenset(("vprintf", "__assertfail", "malloc", "free", "cudaGraphSetConditional"))
+"""Functions that ptxas defines."""
+
 
 def problems(module: Module, names: Names) -> Iterator[Problem]:
     """Problems of functions that are declared several times, have no definition or alias something invalid, and of variables that are
@@ -28,7 +31,8 @@ def problems(module: Module, names: Names) -> Iterator[Problem]:
     for name, declared in functions.items():
         yield from _declared_again(name, declared)
         first = declared[0][1]
-        if name not in aliases and first.header.linkage != ".extern" and not any(function.body for _, function in declared):
+        is_elsewhere = name in aliases or name in SYSTEM_FUNCTIONS or first.header.linkage == ".extern"
+        if not is_elsewhere and not any(function.body for _, function in declared):
             notes = ("where another module defines it, `.extern` is needed",)
             yield Problem("conflicting-declarations", declared[0][0], f"`{name}` is declared and never defined", notes)
     if repeatable:

@@ -48,6 +48,7 @@ def of_module(text: str) -> str:
 
 
 GOOD = """
+.weak .func free(.param .b64 a); .weak .func (.param .b64 r) malloc(.param .b64 a);
 .global .align 4 .align 8 .u32 x;
 .attribute(.managed) .global .u32 x;
 .global .align 2147483648 .u32 x;
@@ -194,6 +195,7 @@ conflicting-declarations .func f(); .visible .func f() { ret; }
 conflicting-declarations .func f() { ret; } .func f();
 conflicting-declarations .func f(); .entry f() { ret; }
 conflicting-declarations .extern .func f() { ret; }
+conflicting-declarations .weak .func f();
 conflicting-declarations .func f();
 conflicting-declarations .func f() .noreturn; .func f() { ret; }
 conflicting-declarations .extern .global .u32 x; .visible .global .f32 x;

@@ -230,7 +230,8 @@ def _tree(count: int, root: int, vertex: list[int], number: list[int], dominator
 
 
 def _post_dominators(flow: ControlFlow, successors: list[tuple[int, ...]], ends: list[bool]) -> DominatorTree:
-    """The dominator tree of the reversed graph, from a virtual end that every block reaches."""
+    """The dominator tree of the reversed graph, from a virtual end that every block reaches. A loop without an end has it at the last
+    block whose exit was cut, or at its header."""
     count = len(flow.blocks)
     before: list[list[int]] = [[] for _ in range(count + 1)]
     after = [list(following) for following in successors]
@@ -246,7 +247,9 @@ def _post_dominators(flow: ControlFlow, successors: list[tuple[int, ...]], ends:
         for component in components(stuck, lambda block: successors[block]):
             inside = set(component)
             if all(successor in inside for block in component for successor in successors[block]):
-                before[count].append(min(component, key=lambda block: (position.get(block, count), block)))
+                order = sorted(component, key=lambda block: (position.get(block, count), block))
+                exits = [block for block in order if successors[block] != flow.blocks[block].successors]
+                before[count].append(exits[-1] if exits else order[0])
     for block in before[count]:
         after[block].append(count)
     return dominator_tree(count + 1, count, before.__getitem__, after.__getitem__)

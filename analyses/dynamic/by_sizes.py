@@ -14,10 +14,10 @@ from ptxkit.analyses.dynamic.choosing import Launched
 from ptxkit.analyses.dynamic.findings import (
     AT_ENDS,
     BARRIERS,
+    OF_ABSENT_LANES,
     OF_ALIGNMENT,
     OF_INITS,
     OUT_OF_BOUNDS,
-    SHUFFLE,
     UNINITIALISED,
     is_as_such_in,
     is_between_ctas,
@@ -36,7 +36,7 @@ from ptxkit.analyses.inputs.fitting import is_guessed
 from ptxkit.analyses.inputs.launches import FEW, Sizes, divides, is_compared
 from ptxkit.analyses.inputs.rows import has_broken_rows
 from ptxkit.analyses.inputs.shapes import declares_block
-from ptxkit.analyses.launch.launch import cluster_size
+from ptxkit.analyses.launch.launch import WARP, cluster_size
 from ptxkit.machine.findings import Finding
 
 UNEVEN = 3
@@ -48,6 +48,8 @@ WHOLE_ROWS = Sizes(counts=16)
 """Sizes with which rows are a multiple of 16 elements long, the usual requirement of a kernel that reads rows by vectors."""
 OF_BLOCK = Sizes(of_block=4), Sizes(of_block=2), Sizes(of_block=1)
 """Scalars that are multiples of the length of the thread block, and equal it, so that a CTA has one element for each thread."""
+WHOLE_WARPS = Sizes(counts=2 * WARP)
+"""Sizes with which rows are a multiple of a warp long."""
 NOT_TRIED = "other sizes were not tried"
 
 
@@ -110,10 +112,13 @@ def with_whole_rows(case: Case, found: Findings) -> Findings:
 
 
 def with_whole_warps(case: Case, found: Findings) -> Findings:
-    """With rows that are whole warps long: a host may pad rows, so that no lane of a shuffle leaves alone."""
-    if not has_broken_rows(case.routine, case.ran.example):
+    """With rows that are whole warps long: a host may pad rows, so that no lane leaves a warp collective alone."""
+    asked = keep(found, lambda one: one.diagnostic.name in OF_ABSENT_LANES)
+    if not asked or not has_broken_rows(case.routine, case.ran.example):
         return found
-    return keep(found, lambda one: one.diagnostic.name != SHUFFLE)
+    whole = case.within(case.shape, WHOLE_WARPS, asked)
+    shows = not has_broken_rows(case.routine, whole.example)
+    return keep(found, lambda one: one not in asked or (shows and is_in(one, whole)))
 
 
 def with_other_counts(case: Case, found: Findings) -> Findings:

@@ -80,7 +80,7 @@ class Case:
         other = self.within(shape, asked=found)
         if other.outside:
             return keep(found, lambda one: not leaves_shared(one) or other.outside != ".shared" or shows(one, other))
-        return keep(found, lambda one: not is_refuted(one, other))
+        return keep(found, lambda one: not is_refuted(one, other, self.ran))
 
     @cached_property
     def dependent(self) -> frozenset[int]:

@@ -31,6 +31,8 @@ OUT_OF_BOUNDS = OUTSIDE[1]
 UNINITIALISED = "uninitialised-memory"
 MISALIGNED = "misaligned-access"
 SHUFFLE = "shfl-from-inactive-lane"
+OF_ABSENT_LANES = frozenset((SHUFFLE, "membermask-names-absent-lanes"))
+"""Names of findings about lanes that a warp collective names and that do not execute it."""
 OF_VALUES = frozenset((UNINITIALISED, SHUFFLE))
 """Names of findings about undefined values that are used."""
 OF_ALIGNMENT = frozenset((MISALIGNED, "cpasync-operand"))
@@ -219,11 +221,12 @@ def is_as_such_in(finding: Finding, other: Ran) -> bool:
     return any(is_of(one, BARRIERS) and lines == lines_of(one) and ends == is_deadlock(one) for one in other.wrong)
 
 
-def is_refuted(finding: Finding, other: Ran) -> bool:
-    """Whether another run reached the instructions and shows no such finding."""
+def is_refuted(finding: Finding, other: Ran, ran: Ran | None = None) -> bool:
+    """Whether another run reached the instructions and shows no such finding. It says nothing if it may lack threads: if it reads shared
+    memory that no thread has written, other than what the run of the finding, if given, reads unwritten as well."""
     got_there = other.fault is None or (is_of(finding, TOGETHER) and lines_of(finding) <= other.lines)
-    is_no_launch = finding.diagnostic.name != UNINITIALISED and reads_unwritten(other)
-    return got_there and not is_no_launch and not is_in(finding, other)
+    lacks_threads = finding.diagnostic.name != UNINITIALISED and not _unwritten(other) <= (_unwritten(ran) if ran else frozenset())
+    return got_there and not lacks_threads and not is_in(finding, other)
 
 
 def is_refuted_there(finding: Finding, other: Ran) -> bool:
@@ -233,4 +236,10 @@ def is_refuted_there(finding: Finding, other: Ran) -> bool:
 
 def reads_unwritten(other: Ran) -> bool:
     """Whether the run reads shared memory that no thread has written. It may lack the threads that write it."""
-    return any(one.diagnostic.name == UNINITIALISED and one.witness.get("space") == "shared" for one in other.wrong)
+    return bool(_unwritten(other))
+
+
+def _unwritten(ran: Ran) -> frozenset[int]:
+    """The lines on which a run reads shared memory that no thread has written."""
+    found = [one for one in ran.wrong if one.diagnostic.name == UNINITIALISED and one.witness.get("space") == "shared"]
+    return frozenset([one.diagnostic.span.line for one in found])

@@ -25,7 +25,7 @@ _BELOW = {"random": HIGH, "small": 8, "flags": 2}
 SPREAD = 2.0
 """Random real numbers lie between -SPREAD and SPREAD, times the magnitude of their row."""
 MAGNITUDES, ROW = (1.0, 0.01), 32
-"""Magnitudes of random real numbers, of rows of so many words in turn."""
+"""Magnitudes of random real numbers, which alternate from one row of so many words to the next."""
 SIDE = 64
 """Texels along each dimension of a synthesized texture."""
 SIGN = 1 << 31

@@ -6,8 +6,10 @@ A host may pad rows to whole warps; then the threads that have an element are wh
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.inputs.example import Example, Number
+from ptxkit.analyses.inputs.example import Example, Number, Structure
 from ptxkit.analyses.inputs.parameters import Leaf, addresses, conditions, divisors, factors_of, leaf_of
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.symbolic.terms import Term, walk
@@ -26,8 +28,16 @@ def depends_on_rows(routine: Routine, condition: Term) -> bool:
 
 def has_broken_rows(routine: Routine, one: Example) -> bool:
     """Whether a launch has a row that is not a multiple of a warp long."""
-    lengths = {name for name, _, _ in rows(routine)}
-    return any(name in lengths and isinstance(given, Number) and int(given.value) % WARP for name, given in one.arguments)
+    lengths = {(name, offset) for name, offset, _ in rows(routine)}
+    return any((name, offset) in lengths and value % WARP for name, offset, value in _numbers(one))
+
+
+def _numbers(one: Example) -> Iterator[tuple[str, int, int]]:
+    """The integers that are passed: parameter, offset in it, and value."""
+    for name, given in one.arguments:
+        for offset, part in given.parts if isinstance(given, Structure) else [(0, given)]:
+            if isinstance(part, Number):
+                yield name, offset, int(part.value)
 
 
 def _bounds_of_one_index(routine: Routine) -> set[Leaf]:

@@ -357,17 +357,35 @@ def _named(routine: Routine, by: Collection[str] = ("eq", "lt.u", "lt.s")) -> di
 
 @fact
 def _tiles(routine: Routine) -> dict[str, int]:
-    """By axis, how far the parts of the problem that CTAs have are apart, in threads: 8 if an index is `8 * %ctaid.x + %tid.x`. Only axes
-    along which that is a constant; the largest, if there are several."""
+    """By axis, how long the part of the problem that a CTA has is, in threads: 8 if an index is `8 * %ctaid.x + %tid.x`, as CTAs are so far
+    apart, and if the threads share out 8 elements in `(8 + %ntid.x - 1) / %ntid.x` rounds. Only axes along which that is a constant; the
+    largest, if there are several."""
     found: dict[str, int] = {}
-    terms = [term for of in reached(routine) for term in (*addresses(of), *conditions(of))]
-    for term in {part: None for whole in terms for part in walk(whole) if part.operator == "sum"}:
-        factors = {_index_name(atom): factor for atom, factor in term.parts}
+    terms = {part: None for of in reached(routine) for whole in (*addresses(of), *conditions(of)) for part in walk(whole)}
+    for term in terms:
+        axis, count = _shared_out(term)
+        if count > 1:
+            found[axis] = max(found.get(axis, 1), count)
+    for term in terms:
+        factors = {_index_name(atom): factor for atom, factor in term.parts} if term.operator == "sum" else {}
         for axis in AXES:
             thread, cta = factors.get(f"%tid.{axis}", 0), factors.get(f"%ctaid.{axis}", 0)
             if thread > 0 and cta > thread and cta % thread == 0:
                 found[axis] = max(found.get(axis, 1), cta // thread)
     return found
+
+
+def _shared_out(term: Term) -> tuple[str, int]:
+    """The axis along which threads share out a constant number of elements, and how many, for the number of rounds that this takes; no
+    elements for any other term."""
+    if term.operator not in ("div.u", "div.s"):
+        return "", 0
+    name, _, axis = _index_name(term.args[1]).partition(".")
+    count, parts = term.args[0].linear
+    rest = [(_index_name(atom), factor) for atom, factor in parts]
+    if name != "%ntid" or rest not in ([], [(f"%ntid.{axis}", 1)]):
+        return "", 0
+    return axis, count + len(rest)
 
 
 def _part(routine: Routine, axis: str) -> int:

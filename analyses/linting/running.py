@@ -150,11 +150,13 @@ TOGETHER = "CB"
 """Families of rules about what threads must execute together."""
 FAMILIES = "CBAMWTPSGR"
 """Families of rules whose violation an execution can show, by the first letter of their ids."""
+UNEQUAL = "wmma-operand-not-warp-uniform"
+"""Name of the rule of another family, about types and fragments, whose violation an execution can show."""
 
 
 def is_executable(rule: Rule) -> bool:
     """Whether an execution can show a violation of the rule."""
-    return rule.id[0] in FAMILIES
+    return rule.id[0] in FAMILIES or rule.name == UNEQUAL
 
 
 def has_something_to_see(routine: Routine) -> bool:

@@ -2,7 +2,7 @@
 # PTX of the small programs in programs/, by compilers that are packages of Debian 12 (clang-19, libclc-19, libomp-19-dev,
 # gcc-12-offload-nvptx) or of PyPI (slangtorch and iree-base-compiler, whose slangc and iree-compile are expected on the path).
 #
-#     small_programs.sh FOLDER openmp|gcc|opencl|slang|iree
+#     small_programs.sh FOLDER openmp|reductions|cub|gcc|opencl|slang|iree
 set -eu
 out=$(realpath "$1")
 here=$(realpath "$(dirname "$0")")/programs
@@ -14,6 +14,21 @@ openmp)
         clang-19 -O2 -fopenmp -fopenmp-targets=nvptx64-nvidia-cuda -Xopenmp-target -march=sm_70 --offload-device-only -S -nocudalib \
             -Xclang -mlink-builtin-bitcode -Xclang /usr/lib/llvm-19/lib/libomptarget-nvptx-sm_70.bc \
             -Xclang -mlink-builtin-bitcode -Xclang $device "$file" -o "$out/$(basename "$file" .c).sm_70.ptx"
+    done ;;
+reductions)
+    number=0
+    for file in "$here"/openmp/*.c; do
+        target=$([ $((number % 2)) = 0 ] && echo sm_80 || echo sm_90)
+        number=$((number + 1))
+        clang-19 -w -O2 -fopenmp -fopenmp-targets=nvptx64-nvidia-cuda -Xopenmp-target -march="$target" --offload-device-only -S -nocudalib \
+            -Xclang -mlink-builtin-bitcode -Xclang "/usr/lib/llvm-19/lib/libomptarget-nvptx-$target.bc" \
+            -Xclang -mlink-builtin-bitcode -Xclang $device "$file" -o "$out/$(basename "$file" .c).$target.ptx"
+    done ;;
+cub)
+    for file in "$here"/cub/*.cu; do
+        name=$(basename "$file" .cu)
+        case $name in block_sum|block_scan|block_merge_sort|warp_sum|exchange|barrier) target=sm_80 ;; *) target=sm_90 ;; esac
+        nvcc -w -ptx -std=c++17 -arch="$target" "$file" -o "$out/$name.$target.ptx"
     done ;;
 gcc)
     cd "$(mktemp -d)"

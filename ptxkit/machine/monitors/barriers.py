@@ -6,7 +6,7 @@ arrives again in the same phase; all threads arrive and none waits | | C001 | pa
 executes an aligned barrier | | C002, C003 | part of a warp or warpgroup executes an aligned instruction | | C004, C005 | an executing lane
 is not in its mask; a lane in the mask waits elsewhere, or has another mask | | C008 | an instruction for whole warps after lanes of one
 have exited | | C010, C011, C012 | unpaired arrivals at the cluster barrier; setmaxnreg that no pool can grant; divergent threads at `.uni`
-|
+| | F007 | lanes of a warp that pass different addresses or strides of one matrix |
 
 Threads that have exited count as arrived, as on hardware from sm_70 on, and no mask misses them. Lanes of a warp may arrive at a barrier
 one after another, for example after a spin loop; a warp is partial only if the barrier completes, or all threads wait, without some of its
@@ -56,6 +56,7 @@ ABSENT: Rule = ("C005", "membermask-names-absent-lanes")
 EXITED: Rule = ("C008", "exit-before-warp-collective")
 UNPAIRED: Rule = ("C010", "cluster-barrier-unpaired")
 NOT_UNIFORM: Rule = ("C012", "false-uni-claim")
+UNEQUAL: Rule = ("F007", "wmma-operand-not-warp-uniform")
 NEVER_CAME = "exited without having reached it"
 LEFT = "exited after fewer iterations"
 UNDEFINED = "undefined in CUDA C++, though exits release barriers (9.7.13.7)"
@@ -142,6 +143,8 @@ class Barriers(Monitor):
         converges = bound.converges
         if converges is not None and converges.whole:
             self._whole(lanes, converges.level, self._named(lanes, bound, arguments))
+        if bound.form.mnemonic == "wmma":
+            self._equal(lanes, named(bound, arguments))
         if bound.barrier and bound.members is None:
             operand = bound.operand(bound.barrier[0].operand)
             if operand is None:
@@ -566,6 +569,34 @@ class Barriers(Monitor):
             row, lane = wrong[0].tolist()
             lowest = int(others[row, lane] & -others[row, lane]).bit_length() - 1
             self._unequal(lanes, int(lanes.warps[row]), lane, lowest, int(rows[row, lane]), int(rows[row, lowest]))
+
+    def _equal(self, lanes: Any, given: dict[str, Any]) -> None:
+        """Checks the address and the stride of a matrix, which must be the same in a warp (9.7.15.3.3, 9.7.15.3.4)."""
+        for name, what in (("p", "an address"), ("stride", "a stride")):
+            value = np.asarray(given.get(name, 0))
+            if not value.ndim or (value == value[0]).all():
+                continue
+            rows = lanes.by_warp(value)
+            first = lanes.active.argmax(axis=1)
+            wrong = np.argwhere(lanes.active & (rows != rows[np.arange(len(rows)), first][:, None]))
+            cause = (id(lanes.site), name)
+            if not len(wrong) or self.collected.knows(cause, len(wrong)):
+                continue
+            row, lane = wrong[0].tolist()
+            warp = int(lanes.warps[row])
+            self.collected.add(
+                cause,
+                UNEQUAL,
+                f"{self._spoken_warp(warp)}: lane {lane} passes {what} of the matrix that differs from that of lane {int(first[row])}:"
+                f" it must be the same for the whole warp",
+                lanes.site,
+                # about registers: the operands differ, whatever their values
+                {
+                    "waiting": self.collected.groups(lanes.index[lanes.warp == warp], self.collected.line(lanes.site), "the whole warp"),
+                    "space": "register",
+                },
+                count=len(wrong),
+            )
 
     def _has_masks(self, body: Body) -> bool:
         """Whether a function has instructions with a mask of the lanes that must execute them together."""

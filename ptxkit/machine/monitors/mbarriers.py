@@ -5,9 +5,9 @@ mbarrier that is unordered with its initialization: in its CTA, in another CTA o
 is in use | | M005 | more threads arrive than the phase has pending, or fewer while others wait forever | | M006, M007 | expected bytes do
 not arrive; bytes arrive that are not expected, or in a later phase | | M009 | a wait for a phase at which no thread arrives | | M011 | the
 bytes of an mbarrier are accessed as data; an mbarrier is used after mbarrier.inval | | M013, M015 | an invalid count; an arrival completes
-a phase that it must not complete | | T005 | a wait for tcgen05 operations that have not been committed | | M020 | an arrival at an mbarrier
-of another CTA that only releases to its own CTA | | G004 | an access to shared memory of a CTA that has exited, or may have: the access is
-unordered with its exit |
+a phase that it must not complete | | M016 | a wait for a parity that is neither 0 nor 1 | | T005 | a wait for tcgen05 operations that have
+not been committed | | M020 | an arrival at an mbarrier of another CTA that only releases to its own CTA | | G004 | an access to shared
+memory of a CTA that has exited, or may have: the access is unordered with its exit |
 
 Whether a thread knows of an initialization or access follows from synchronization, as for races (the knowledge of `races` is used if that
 monitor is active). A wait for the wrong parity that returns at once is not detected here, but the premature read that follows is (`races`).
@@ -55,6 +55,7 @@ UNEXPECTED: Rule = ("M007", "tx-without-expect")
 REUSED: Rule = ("M011", "mbarrier-storage-reuse")
 RANGE: Rule = ("M013", "mbarrier-count-range")
 COMPLETES: Rule = ("M015", "no-complete-completes-phase")
+PARITY: Rule = ("M016", "mbarrier-parity-range")
 SCOPE: Rule = ("M020", "mbarrier-scope-too-narrow")
 NOT_COMMITTED: Rule = ("T005", "tcgen05-mma-not-committed")
 OWNER_ENDED: Rule = ("G004", "dsmem-owner-may-exit")
@@ -203,6 +204,18 @@ class Mbarriers(Monitor):
             self._awaited[word] = True
             names = order(bound)
             self._polled[id(lanes.site)] = Wait(lanes, lanes.site, tuple([given[name] for name in names]))
+            self._parity(lanes, at, given.get("parity", 0))
+
+    def _parity(self, lanes: Any, at: Array, parity: Any) -> None:
+        """Checks the parity of a wait. A warning: only older manuals say that it is 0 or 1 (9.7.14.15.16)."""
+        wrong = np.flatnonzero(np.broadcast_to(np.asarray(parity) > 1, lanes.count))
+        cause = (id(lanes.site), "parity")
+        if not len(wrong) or self.collected.knows(cause, len(wrong)):
+            return
+        lane = int(wrong[0])
+        value = int(np.broadcast_to(parity, lanes.count)[lane])
+        message = f"{self._who(lanes, lane)} waits for a phase of parity {value}: a parity is 0 or 1"
+        self._found(cause, PARITY, message, lanes, lane, int(at[lane]), "read", len(wrong), severity=Severity.WARNING)
 
     def _note(self, lanes: Any, word: Array) -> None:
         self._thread[word] = lanes.index

@@ -66,6 +66,14 @@ class TestDominators:
 
         assert found.depends_on(1, staying=True) == ()
 
+    def test_the_exit_of_a_loop_over_elements_is_no_branch_around_its_barrier(self) -> None:
+        """The loop ends only with the kernel; a branch in its first block rejoins before the barrier."""
+        loop = "@%p1 bra out; a: @%p2 bra b; st.global.u32 [%d1], %r1; b: bar.sync 0; @%p3 bra a; out: ret;"
+        found = dominators(kernel(loop))
+
+        assert found.depends_on(3) == (0, 3)
+        assert found.depends_on(3, staying=True) == (3,)
+
     def test_random_graphs_against_networkx(self) -> None:
         draw = random.Random(3)
         for _ in range(200):
@@ -133,6 +141,14 @@ class TestQuiet:
 
 
 class TestComponents:
+    def test_the_exit_of_a_loop_over_elements_is_no_branch_around_its_barrier(self) -> None:
+        """The loop ends only with the kernel; a branch in its first block rejoins before the barrier."""
+        loop = "@%p1 bra out; a: @%p2 bra b; st.global.u32 [%d1], %r1; b: bar.sync 0; @%p3 bra a; out: ret;"
+        found = dominators(kernel(loop))
+
+        assert found.depends_on(3) == (0, 3)
+        assert found.depends_on(3, staying=True) == (3,)
+
     def test_random_graphs_against_networkx(self) -> None:
         draw = random.Random(5)
         for _ in range(100):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from exercising import HEADER, INDEX, exercised, is_of_the_kernel
+from exercising import HEADER, INDEX, REGISTERS, exercised, is_of_the_kernel
 
+import ptxkit
+from ptxkit.analyses.dynamic.findings import is_refuted
 from ptxkit.analyses.dynamic.judging import (
     CLUSTERS,
     CTAS,
@@ -14,6 +16,12 @@ from ptxkit.analyses.dynamic.judging import (
     SHAPES,
     WRITERS,
 )
+from ptxkit.analyses.dynamic.once import once
+from ptxkit.analyses.execution.contents import COUNT
+from ptxkit.analyses.execution.loading import loaded
+from ptxkit.analyses.framework.routine import routines
+from ptxkit.analyses.inputs.launches import Sizes, example
+from ptxkit.analyses.inputs.shapes import Shape
 
 
 def test_a_race_that_one_thread_would_not_have() -> None:
@@ -185,3 +193,17 @@ barrier.cluster.wait;"""
     done = exercised(body, directives=".reqntid 32")
 
     assert {one.doubt for one in done.found if one.finding.diagnostic.rule == "M005"} == doubts
+
+
+def test_unwritten_memory_that_the_launch_reads_too_says_nothing_about_the_threads_of_another() -> None:
+    # the fifth row of threads writes to the words of the first one; all of them read a word that nobody writes
+    body = f"""{INDEX} .shared .align 4 .b8 u[4]; .shared .align 4 .b8 s[512]; mov.u32 %r2, %tid.y; ld.shared.u32 %r3, [u];
+and.b32 %r4, %r2, 3; mad.lo.u32 %r4, %r4, 32, %r1; shl.b32 %r4, %r4, 2; mov.u32 %r5, s; add.u32 %r5, %r5, %r4; st.shared.u32 [%r5], %r2;
+st.global.u32 [%rd3], %r3;"""
+    module = ptxkit.parse(f"{HEADER}.visible .entry k(.param .u64 p)\n{{\n{REGISTERS}{body}\nret;\n}}\n")
+    routine, code = routines(module)[0], loaded(module)
+    eight, four = [once(code, example(routine, Shape((32, rows, 1), (1, 1, 1), None), Sizes()), COUNT, 10_000, 10.0) for rows in (8, 4)]
+    race = next(one for one in eight.wrong if one.diagnostic.name == "smem-race")
+
+    assert is_refuted(race, four, eight)
+    assert not is_refuted(race, four)

@@ -89,6 +89,10 @@ setp.eq.u32 %p1, %r2, 1; @%p1 bra START; add.u32 %r3, %r1, 32; START: mad.lo.u32
 LOOP: st.shared.u32 [%r4], %r1; st.shared.u32 [%r4+128], %r1; add.u32 %r4, %r4, 256; add.u32 %r3, %r3, 64;
 setp.lt.u32 %p1, %r3, 256; @%p1 bra LOOP;"""
 
+ROWS = f"""ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; add.u32 %r1, %r1, %r2; mov.u32 %r3, {{length}};
+add.u32 %r4, %r3, 7; div.u32 %r4, %r4, %r3; setp.eq.u32 %p1, %r4, 3; @%p1 ret; {ELEMENT}"""
+"""The threads along y share out eight rows if `length` is how many they are."""
+
 
 @pytest.mark.parametrize(
     ("body", "directives", "block"),
@@ -103,8 +107,13 @@ setp.lt.u32 %p1, %r3, 256; @%p1 bra LOOP;"""
         (f"{PLANE} setp.eq.u32 %p1, %r1, 7; @%p1 ret;", "", (16, 16, 1)),
         (f"{PLANE} setp.lt.u32 %p1, %r1, 64; @%p1 ret;", "", (64, 4, 1)),
         (UNROLLED, "", (32, 1, 1)),
+        (ROWS.format(length="%ctaid.y"), "", (16, 16, 1)),
+        (ROWS.format(length="%ntid.y"), "", (32, 8, 1)),
     ],
-    ids=["directive", "along y", "shared array", "barrier", "nobody asks", "number of a thread", "plane", "a column", "columns", "stride"],
+    ids=[
+        "directive", "along y", "shared array", "barrier", "nobody asks", "number of a thread", "plane",
+        "a column", "columns", "stride", "other rounds", "rounds",
+    ],
 )  # fmt: skip
 def test_blocks(body: str, directives: str, block: tuple[int, int, int]) -> None:
     assert shapes(kernel(body, directives=directives))[0].block == block

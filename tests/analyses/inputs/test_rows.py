@@ -9,6 +9,7 @@ from ptxkit.analyses import lint
 from ptxkit.analyses.framework.routine import routines
 from ptxkit.analyses.framework.rule import select
 from ptxkit.analyses.inputs.rows import rows
+from ptxkit.diagnostics import Severity
 
 KERNEL = """.version 8.0
 .target sm_80
@@ -39,6 +40,15 @@ def test_rows_may_be_whole_warps(what: str) -> None:
 
     assert ("n", 0, 4) in rows(routines(module)[0])
     assert [(one.rule, one.severity.value) for one in lint(module, select(["C006"]))] == [("C006", "info")]
+
+
+def test_rows_in_a_structure_may_be_whole_warps() -> None:
+    """The execution has lengths that break a row, at an offset in the parameter."""
+    text = KERNEL.format(leaves=COUNT, index="mov.u32 %r7, %ctaid.y; mad.lo.u32 %r3, %r7, %r1, %r3;")
+    text = text.replace(".param .u64 p, .param .u32 n, .param .u32 m", ".param .align 8 .b8 p[16]")
+    module = ptxkit.parse(text.replace("[n]", "[p+8]").replace("[m]", "[p+12]"))
+
+    assert not [one for one in lint(module, select(["C"]), run=True) if one.severity in (Severity.ERROR, Severity.WARNING)]
 
 
 def test_a_count_of_elements_is_any_number() -> None:

@@ -38,7 +38,8 @@ def test_what_is_so_on_some_ways_is_an_error_only_if_it_is_shown() -> None:
 def test_a_lane_is_named() -> None:
     (one,) = findings(KERNELS["an address for each lane"], FAMILIES)
 
-    assert one.message == "the address must be the same for the whole warp; that of thread 1 is 32 more than that of thread 0"
+    assert "lane 1 passes an address of the matrix that differs from that of lane 0" in one.message
+    assert "the address must be the same for the whole warp; that of thread 1 is 32 more than that of thread 0" in one.notes
 
 
 def test_an_address_that_only_gpus_bear_is_a_warning() -> None:

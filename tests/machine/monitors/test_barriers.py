@@ -12,6 +12,7 @@ from tests.machine.monitors.watching import rules, watched  # noqa: E402
 
 LANE = "and.b32 %r3, %r1, 31; setp.lt.u32 %p1, %r3, 16; setp.lt.u32 %p2, %r1, 32; "
 MMA = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1,%f2,%f3,%f4}, {%r5,%r6,%r7,%r8}, {%r5,%r6}, {%f1,%f2,%f3,%f4};"
+LOAD = "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r5,%r6,%r7,%r8,%r5,%r6,%r7,%r8}, [%rd3];"
 
 BAD = {
     "a count that differs": (
@@ -65,6 +66,9 @@ BAD = {
     "a lane of the mask waits elsewhere": (
         "@%p1 bra A; bar.warp.sync -1; bra.uni E; A: vote.sync.any.pred %p3, %p1, -1; E:", "C005", "deadlock",
     ),
+    "a matrix whose address differs": (
+        "mul.wide.u32 %rd3, %r3, 32; add.u64 %rd3, %rd1, %rd3; " + LOAD, "F007", "lane 1 passes an address of the matrix that differs from",
+    ),
     "a branch that is not uniform": ("@%p1 bra.uni A; add.u32 %r4, %r1, 1; A:", "C012", "lanes 0..15 take a branch that the others do not"),
     "more registers than there are": ("setmaxnreg.inc.sync.aligned.u32 240;", "C011", "a multiprocessor has 65536"),
 }  # fmt: skip
@@ -89,6 +93,7 @@ GOOD = {
     ),
     "an election among those that have not exited": "@%p1 exit; elect.sync _|%p3, 0xffff0000;",
     "not aligned": "@%p2 bra A; barrier.sync 0; bra.uni E; A: barrier.sync 0; E:",
+    "a matrix of each warp": "shr.u32 %r4, %r1, 5; mul.wide.u32 %rd3, %r4, 512; add.u64 %rd3, %rd1, %rd3; " + LOAD,
     "whole warps": f"{MMA} @%p2 bra E; {MMA} E:",
 }
 

@@ -56,6 +56,9 @@ BAD = {
     "an arrival that must not complete": (
         ONE + "@%p1 mbarrier.arrive.noComplete.shared.b64 %rd3, [%r3], 1;", "M015", "mbarrier.arrive.noComplete completes the phase",
     ),
+    "a parity of two": (
+        READY + ARRIVE + "mov.u32 %r8, 2;" + WAIT.format(parity="%r8"), "M016", "waits for a phase of parity 2: a parity is 0 or 1",
+    ),
 }  # fmt: skip
 
 GOOD = {
