@@ -10,6 +10,7 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.boxes import Fit, box_of
 from ptxkit.analyses.inputs.coverage import covering
 from ptxkit.analyses.inputs.example import Argument, Array, Example, Image, Map, MapName, Maps, Number, Structure
+from ptxkit.analyses.inputs.offsets import DYNAMIC_SHARED, offsets
 from ptxkit.analyses.inputs.parameters import Leaf, Parameter, Role, Slot, parameters
 from ptxkit.analyses.inputs.scales import most_of
 from ptxkit.analyses.inputs.shapes import Shape, has_dynamic_shared
@@ -29,8 +30,6 @@ ARRAY = 1 << 16
 """Initial size of an array in bytes."""
 TENSOR = 1 << 24
 """Size limit in bytes for a tensor with many dimensions."""
-DYNAMIC_SHARED = 48 << 10
-"""Initial size of dynamic shared memory in bytes: the most that a kernel has without opting in to more."""
 
 
 @frozen
@@ -134,6 +133,9 @@ def _part(
         return Number(slot.type, 1.0)
     if slot.value is not None:
         return _number(slot.type, slot.value)
+    begin = offsets(routine).get((parameter.name, slot.offset, slot.size))
+    if begin is not None:
+        return _number(slot.type, begin)
     if sizes.of_block:
         return _number(slot.type, number)
     if slot.is_divisor and sizes.units:

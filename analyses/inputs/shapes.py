@@ -328,7 +328,7 @@ def _blocks(routine: Routine) -> tuple[Size, ...]:
     if most < MOST_THREADS:
         choices += _factored(most, axes)
     # a block that is larger than the part of the problem that its CTA has does the work of another one, too
-    tiles = _tiles(routine)
+    tiles = {axis: _with_halo(part) for axis, part in _tiles(routine).items()}
     own = [size for size in choices if all(side <= tiles.get(axis, side) for axis, side in zip(AXES, size, strict=True))]
     choices = own if max(map(math.prod, own), default=1) > 1 else choices
     # prefer blocks that have the threads which are named, then those whose rows are warps if lanes cooperate, and then those with as many
@@ -390,13 +390,16 @@ def _shared_out(term: Term) -> tuple[str, int]:
 
 def _part(routine: Routine, axis: str) -> int:
     """The most threads of a block of one dimension that do not do the work of the next CTA, if the kernel says how far the parts of CTAs
-    are apart. It must neither ask for its block size nor name threads, as only these may have an element there.
-
-    A part that is not a power of two may be a block without its halo: 112 elements for 128 threads, eight of which at each end only load.
-    """
+    are apart. It must neither ask for its block size nor name threads, as only these may have an element there."""
     part = _tiles(routine).get(axis, 0)
     is_exact = part >= WARP and f"%ntid.{axis}" not in read(routine) and axis not in _named(routine)
-    return 1 << (part - 1).bit_length() if is_exact else MOST_THREADS
+    return _with_halo(part) if is_exact else MOST_THREADS
+
+
+def _with_halo(part: int) -> int:
+    """The most threads along an axis for a part of the problem. A part that is not a power of two may be a block without its halo: 112
+    elements for 128 threads, eight of which at each end only load."""
+    return 1 << (part - 1).bit_length()
 
 
 def _index_name(atom: Term) -> str:
