@@ -105,11 +105,16 @@ def collect_when_due() -> None:
         gc.collect()
 
 
-def collect_new() -> None:
-    """Collects cyclic garbage among the objects made since the last collection while the collector is paused, if there may be much: what
-    was there before, such as a large tree, is not examined again."""
+def collect_new(age: int = 0) -> None:
+    """Collects cyclic garbage among the objects made since the last such collection while the collector is paused, if there may be much:
+    what was there before, such as a large tree, is not examined again.
+
+    At age 1, what has survived collections of age 0 since the last one of age 1 is examined too: for the end of what many shorter steps
+    were part of.
+    """
     global _grown
-    made = gc.get_count()[0]
-    if not gc.isenabled() and made > MUCH:
-        _grown += made
-        gc.collect(0)
+    made, *collections = gc.get_count()
+    if gc.isenabled() or (made <= MUCH and not any(collections[:age])):
+        return
+    _grown += made
+    gc.collect(age)

@@ -109,6 +109,20 @@ def test_collecting_what_is_new() -> None:
             assert old
 
 
+def test_collecting_what_has_survived() -> None:
+    gc.collect()
+    with collector_paused():
+        cycles = [_Cycle() for _ in range(MUCH + 1)]
+        alive = [weakref.ref(made) for made in cycles]
+        collect_new()
+        del cycles
+        collect_new()
+
+        assert any(one() for one in alive)
+        collect_new(age=1)
+        assert not any(one() for one in alive)
+
+
 class _Cycle:
     def __init__(self) -> None:
         self.own = self

@@ -26,6 +26,7 @@ from ptxkit.machine.monitors.addresses import OUTSIDE, WRONG_SPACE
 from ptxkit.machine.monitors.deadlocks import CHANGE
 from ptxkit.machine.monitors.mbarriers import REUSED
 from ptxkit.machine.monitors.races import Races
+from ptxkit.memo import collect_new
 
 if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
@@ -251,6 +252,7 @@ def once(
         for start, _ in made:
             machine.free_global(start)
         machine.memory.trim()
+        collect_new()
     if fault is not None and fault.kind in RULES and fault.is_placed:
         findings = (*findings, of_fault(fault, one.launch, schedule))
     return Ran(one, findings, fault, observer, code, operations, memory)

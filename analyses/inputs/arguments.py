@@ -10,10 +10,10 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.boxes import Fit, box_of
 from ptxkit.analyses.inputs.coverage import covering
 from ptxkit.analyses.inputs.example import Argument, Array, Example, Image, Map, MapName, Maps, Number, Structure
-from ptxkit.analyses.inputs.offsets import DYNAMIC_SHARED, offsets
 from ptxkit.analyses.inputs.parameters import Leaf, Parameter, Role, Slot, parameters
 from ptxkit.analyses.inputs.scales import most_of
 from ptxkit.analyses.inputs.shapes import Shape, has_dynamic_shared
+from ptxkit.analyses.inputs.shared_parts import DYNAMIC_SHARED, begins_of_parts
 from ptxkit.analyses.inputs.tiles import tiles
 from ptxkit.analyses.launch.launch import is_cooperative
 from ptxkit.frozen import frozen
@@ -133,7 +133,7 @@ def _part(
         return Number(slot.type, 1.0)
     if slot.value is not None:
         return _number(slot.type, slot.value)
-    begin = offsets(routine).get((parameter.name, slot.offset, slot.size))
+    begin = begins_of_parts(routine).get((parameter.name, slot.offset, slot.size))
     if begin is not None:
         return _number(slot.type, begin)
     if sizes.of_block:

@@ -88,7 +88,7 @@ def _found(
             seen += shown(judged, rules, frozenset([one.kernel for one in also]), left)
             left -= time.thread_time() - begun
         judged.forget()
-        collect_new()
+        collect_new(age=1)
     if None in argued:
         # these belong to no single part, so nothing can be cached
         store = None

@@ -15,7 +15,7 @@ from ptxkit.analyses.inputs.cost import IN_FLIGHT, OPERATIONS, OPERATIONS_AN_INS
 from ptxkit.analyses.inputs.example import Array, Number, Structure, memory_of
 from ptxkit.analyses.inputs.fitting import is_guessed
 from ptxkit.analyses.inputs.launches import divides, example
-from ptxkit.analyses.inputs.parameters import MANY, SEVERAL, Role, are_many, belong_together, parameters
+from ptxkit.analyses.inputs.parameters import MANY, SEVERAL, Role, are_many, belong_together, offsets, parameters
 from ptxkit.analyses.inputs.shapes import declares_block, distinguishes_ctas, fewest, is_for_several_ctas, shapes
 from ptxkit.rewriters.profiling.description import parse
 
@@ -313,6 +313,22 @@ setp.lt.u32 %p1, %r3, %r2; @%p1 bra L; END:"""
 
     numbers = [argument.value for _, argument in example(routine, shapes(routine)[0]).arguments if isinstance(argument, Number)]
     assert numbers == [0, FEW]
+
+
+@pytest.mark.parametrize(
+    ("index", "is_offset"),
+    [
+        ("add.u32 %r1, %r3, %r2;", True),
+        ("mul.lo.u32 %r1, %r3, %r2;", False),
+        ("sub.u32 %r1, %r2, %r3; mad.lo.u32 %r1, %r1, %r2, %r3;", False),
+        ("setp.ge.u32 %p1, %r3, %r2; @%p1 ret; add.u32 %r1, %r3, %r2;", False),
+        ("shl.b32 %r4, %r2, 1; add.u32 %r1, %r3, %r4;", False),
+    ],
+)
+def test_what_is_only_added_to_an_index_says_where_a_plane_begins(index: str, is_offset: bool) -> None:
+    found = kernel(f"ld.param.u64 %rd1, [p]; ld.param.u32 %r2, [n]; mov.u32 %r3, %tid.x; {index} {ELEMENT}", ".param .u64 p, .param .u32 n")
+
+    assert (("n", 0, 4) in offsets(found)) is is_offset
 
 
 @pytest.mark.parametrize(("apart", "is_limited"), [("8", True), ("%r9", False)])

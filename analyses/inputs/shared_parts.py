@@ -21,7 +21,7 @@ ALIGNMENT = 128
 
 
 @fact
-def offsets(routine: Routine) -> dict[Leaf, int]:
+def begins_of_parts(routine: Routine) -> dict[Leaf, int]:
     """By part of a parameter, the offset that it is: parts of dynamic shared memory are of equal length. In elements if the kernel
     multiplies it by their size; empty if there is no dynamic shared memory."""
     if not has_dynamic_shared(routine):
@@ -57,4 +57,4 @@ def _addresses(routine: Routine) -> Iterator[tuple[bool, Term]]:
                 yield access.space == ".shared", induction.start
 
 
-__all__ = ["DYNAMIC_SHARED", "offsets"]
+__all__ = ["DYNAMIC_SHARED", "begins_of_parts"]

@@ -8,8 +8,8 @@ import ptxkit
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.inputs.example import Number
 from ptxkit.analyses.inputs.launches import example
-from ptxkit.analyses.inputs.offsets import offsets
 from ptxkit.analyses.inputs.shapes import shapes
+from ptxkit.analyses.inputs.shared_parts import begins_of_parts
 
 KERNEL = """.version 8.0
 .target sm_80
@@ -56,9 +56,9 @@ def test_parts_of_dynamic_shared_memory_do_not_overlap(rest: str, expected: dict
     routine = kernel(rest)
     made = dict(example(routine, shapes(routine)[0]).arguments)
 
-    assert {name: offset for (name, _, _), offset in offsets(routine).items()} == expected
+    assert {name: offset for (name, _, _), offset in begins_of_parts(routine).items()} == expected
     assert {name: made[name] for name in expected} == {name: Number(".u32", offset) for name, offset in expected.items()}
 
 
 def test_an_array_of_known_size_is_not_divided() -> None:
-    assert offsets(kernel(IN_BYTES, STATIC)) == {}
+    assert begins_of_parts(kernel(IN_BYTES, STATIC)) == {}
