@@ -15,6 +15,10 @@ from ptxkit.diagnostics import Diagnostic
 from ptxkit.memo import collect_new
 from ptxkit.syntax import Module
 
+GROUP = 2_000
+"""Parts of a module with at least this many instructions are judged and executed together: to load a module takes time that grows with its
+number of functions."""
+
 
 def lint(
     module: Module,
@@ -69,8 +73,8 @@ def _found(
     asking: Sequence[Rule] = rules
     seen = list(also)
     left = MODULE_SECONDS if budget is None else budget
-    # facts and executions of one part are released before the next
-    for number, group in enumerate([[part] for part in fresh] or [[]]):
+    # facts and executions of one group are released before the next
+    for number, group in enumerate(_groups(fresh) or [[]]):
         judged = PartFacts(facts, group, executes=run)
         silent = outside(folders_for("").union(*[part.concerns for part in group]))
         of_text = set()
@@ -109,6 +113,19 @@ def _found(
     for elsewhere in argued.values():
         of_module += [one for one in elsewhere if one not in of_module]
     return [*merged(rules, of_module, ()), *found, *[one for own in again.values() for one in own]]
+
+
+def _groups(parts: Sequence[Part]) -> list[list[Part]]:
+    """The parts in groups of at least `GROUP` instructions, in order."""
+    found: list[list[Part]] = []
+    size = GROUP
+    for part in parts:
+        if size >= GROUP:
+            found.append([])
+            size = 0
+        found[-1].append(part)
+        size += part.instructions
+    return found
 
 
 def _argued(rule: Rule, judged: PartFacts) -> tuple[list[Diagnostic], list[Diagnostic]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 import attrs
@@ -27,6 +28,8 @@ class Part:
     """Indices of the functions among the children of the module, ascending."""
     others: tuple[int, ...] = attrs.field(eq=False, repr=False)
     """Indices of the children that are neither functions with a body nor debugging information."""
+    instructions: int = attrs.field(eq=False, repr=False)
+    """How many it has."""
     concerns: frozenset[str] = attrs.field(eq=False, repr=False)
     """The folders of rules that may report something in it."""
 
@@ -46,7 +49,15 @@ def parts_of(facts: Facts) -> tuple[Part, ...]:
         together, alone = sorted([*together, *alone]), []
     found = [(i,) for i in alone] + ([tuple(together)] if together else [])
     common = folders_for("\n".join([facts.module.children[i].text for i in others]))
-    return tuple([Part(one, tuple(others), common.union(*[folders_for(words[i]) for i in one])) for one in sorted(found)])
+    counts: Counter[int] = Counter()
+    for laid in facts.names.blocks:
+        counts[laid.path[0]] += len(laid.code.patterns)
+    return tuple(
+        [
+            Part(one, tuple(others), sum([counts[i] for i in one]), common.union(*[folders_for(words[i]) for i in one]))
+            for one in sorted(found)
+        ]
+    )
 
 
 def _words(facts: Facts) -> dict[int, str]:

@@ -12,11 +12,13 @@ import pytest
 
 import ptxkit
 from ptxkit.analyses import lint
+from ptxkit.analyses.execution.loading import loaded
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, in_module, select
 from ptxkit.analyses.linting.merging import by_cause
 from ptxkit.analyses.registers.liveness import liveness
 from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
+from ptxkit.machine.loading import Code
 
 FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "lint"
 CASES = [(row["name"], row["rule"].split()) for row in csv.DictReader((FOLDER / "cases.tsv").read_text().splitlines(), delimiter="\t")]
@@ -69,7 +71,8 @@ def test_without_a_run_nothing_is_executed(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("run", [False, True])
-def test_facts_of_a_kernel_are_released_before_the_next(run: bool) -> None:
+def test_facts_of_a_kernel_are_released_before_the_next(run: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ptxkit.analyses.linting.linting.GROUP", 1)
     seen: list[Routine] = []
 
     def check(facts: Facts) -> Iterator[Diagnostic]:
@@ -82,6 +85,22 @@ def test_facts_of_a_kernel_are_released_before_the_next(run: bool) -> None:
     lint(ptxkit.parse(UNDECLARED), [attrs.evolve(select(["R001"])[0], check=check)], run=run)
 
     assert [routine.name for routine in seen] == ["a", "b"]
+
+
+@pytest.mark.parametrize(("group", "count"), [(1, 3), (1000, 1)])
+def test_small_kernels_share_a_machine(group: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    loads: list[str] = []
+
+    def load(module: ptxkit.Module, target: str = "") -> Code:
+        loads.append(target)
+        return loaded(module, target)
+
+    monkeypatch.setattr("ptxkit.analyses.linting.linting.GROUP", group)
+    monkeypatch.setattr("ptxkit.analyses.execution.loading.loaded", load)
+    kernels = [f".entry {name}() {{ .shared .b32 s; st.shared.b32 [s], 1; bar.sync 0; ret; }}\n" for name in "abc"]
+    lint(ptxkit.parse("".join([".version 8.0\n.target sm_80\n.address_size 64\n", *kernels])))
+
+    assert len(loads) == count
 
 
 def test_without_a_run_what_is_about_the_module_is_found_once() -> None:
