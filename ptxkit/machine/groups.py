@@ -187,14 +187,6 @@ class Lanes:
         """The number of the warp in each row of `by_warp`."""
         return self._rows(WARP)[1]
 
-    def like(self, x: Array) -> Array:
-        """For each lane, the lanes of its warp that are present and have the same value, as bits."""
-        if (x == x[0]).all():
-            return self.from_warp(self.warp_mask)
-        rows = self.by_warp(x)
-        equal = np.packbits(rows[:, :, None] == rows[:, None, :], axis=2, bitorder="little").view(np.uint32)[:, :, 0]
-        return self.from_warp(equal & self.warp_mask[:, None])
-
     def by_warpgroup(self, x: Any, fill: Any = 0) -> Array:
         """The values in rows of 128, one for each warpgroup."""
         return self._spread(x, fill, 4 * WARP)

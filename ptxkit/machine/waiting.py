@@ -103,12 +103,12 @@ def _present(scheduler: Scheduler, lanes: Lanes, wait: Waiting, arguments: tuple
         everyone = residents.column("cta") * per_cta + residents.column("thread") // (4 * WARP)
         alive = np.bincount(everyone[residents.alive], minlength=residents.ctas * per_cta)
         return (here == alive)[group_of]  # type: ignore[no-any-return]
-    alive = lanes.from_warp(residents.alive_mask[lanes.warps])
-    if wait.members < 0:
-        return alive & ~lanes.from_warp(lanes.warp_mask) == 0  # type: ignore[no-any-return]
-    # lanes with another mask execute another operation (9.7.10.6, 9.7.14.9)
-    masks = np.broadcast_to(arguments[wait.members].astype(np.uint32), lanes.count)
-    return alive & masks & ~lanes.like(masks) == 0  # type: ignore[no-any-return]
+    missing = residents.alive_mask[lanes.warps] & ~lanes.warp_mask
+    missing = lanes.from_warp(missing)
+    if wait.members >= 0:
+        mask = arguments[wait.members]
+        missing = missing & mask.astype(np.uint32)
+    return missing == 0  # type: ignore[no-any-return]
 
 
 def _park(scheduler: Scheduler, group: Group, wait: Waiting, arguments: tuple[Any, ...]) -> int:

@@ -36,15 +36,5 @@ def test_lanes_with_disjoint_masks_do_not_wait_for_each_other() -> None:
     assert run(kernel(body), count=32).tolist() == [240, 256] * 16
 
 
-@every_schedule
-def test_a_mask_is_complete_once_its_lanes_have_the_same_one(schedule: str | int) -> None:
-    """Even lanes wait for the whole warp while odd lanes add among themselves, at another instruction."""
-    odd = "redux.sync.add.u32 %r5, %r1, 0xAAAAAAAA; redux.sync.add.u32 %r6, %r5, -1; bra END;"
-    even = "EVEN: redux.sync.add.u32 %r6, %r1, -1; END: st.global.u32 [%rd3], %r6; ret;"
-    text = kernel(f"and.b32 %r5, %r1, 1; setp.eq.u32 %p1, %r5, 0; @%p1 bra EVEN; {odd} {even}")
-
-    assert run(text, count=32, schedule=schedule).tolist() == [240 + 16 * 256] * 32
-
-
 def test_a_barrier_for_more_threads_than_come_is_a_deadlock() -> None:
     assert faults(kernel("bar.sync 0, 96; ret;"), count=64).kind == "deadlock"
