@@ -11,7 +11,7 @@ from ptxkit.sizes import extent, natural_alignment, vector_of
 from ptxkit.syntax import Alias, Declaration, Declarator, Function, Header, Module, Name, Path
 
 SYSTEM_FUNCTIONS = frozenset(("vprintf", "__assertfail", "malloc", "free", "cudaGraphSetConditional"))
-"""Functions that ptxas defines."""
+"""Functions that ptxas defines. The machine executes the same (`machine.calling.SYSTEM`)."""
 
 
 def problems(module: Module, names: Names) -> Iterator[Problem]:

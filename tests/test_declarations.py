@@ -12,8 +12,10 @@ import pytest
 
 from ptxkit import calls, debug_directives, declarations, directives
 from ptxkit.isa.directives import directives as table
+from ptxkit.machine.calling import SYSTEM
 from ptxkit.names import resolve
 from ptxkit.problem import Problem
+from ptxkit.redeclarations import SYSTEM_FUNCTIONS
 from ptxkit.syntax import Index, Module, parse
 
 ROOT = Path(__file__).parents[1]
@@ -495,3 +497,7 @@ class TestConformance:
 
         assert len(rows) > 20
         assert missed == []
+
+
+def test_the_machine_has_what_the_compiler_defines() -> None:
+    assert set(SYSTEM) == SYSTEM_FUNCTIONS

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
+from ptxkit.analyses.framework.bindings import has_matching
 from ptxkit.analyses.framework.routine import Routine
+from ptxkit.isa.binding import Bound
 from ptxkit.syntax import Instruction, constant_value
 
-_REAL = re.compile(r"\.b?f\d+")
-"""A floating-point type in an opcode."""
 MOST_LITERALS = 16
 """No more numbers than this are considered, the first ones."""
 
@@ -27,7 +26,11 @@ def compared(kernel: Routine) -> tuple[int, ...]:
 
 def has_real_comparisons(kernel: Routine) -> bool:
     """Whether it compares floating-point numbers."""
-    return any(one.opcode.mnemonic == "setp" and _REAL.search(one.opcode.text) for one in kernel.instructions)
+
+    def holds(bound: Bound) -> bool:
+        return bool(bound.slot(".cmp")) and bound.type.startswith((".f", ".bf"))
+
+    return has_matching(kernel, holds)
 
 
 def _words(instructions: Sequence[Instruction]) -> Iterable[int]:

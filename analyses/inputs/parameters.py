@@ -445,13 +445,21 @@ def _is_special(term: Term) -> bool:
 @fact
 def addresses(routine: Routine) -> tuple[Term, ...]:
     """The addresses of all accesses except those of parameters; for addresses that a loop advances, also their initial values."""
+    return tuple({address: None for _, address in addressed(routine)})
+
+
+@fact
+def addressed(routine: Routine) -> tuple[tuple[str, Term], ...]:
+    """The addresses that `addresses` gives, each with the state space that is accessed there."""
     known = values(routine)
-    found = {access.address: None for access in accesses(routine) if access.address is not None and access.space != ".param"}
-    for address in list(found):
+    found = {
+        (access.space, access.address): None for access in accesses(routine) if access.address is not None and access.space != ".param"
+    }
+    for space, address in list(found):
         for leaf in address.leaves():
             induction = known.induction(leaf.ssa_value) if leaf.operator == "phi" and leaf.ssa_value is not None else None
             if induction is not None:
-                found[induction.start] = None
+                found[space, induction.start] = None
     return tuple(found)
 
 

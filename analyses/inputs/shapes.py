@@ -584,8 +584,9 @@ def _grid(routine: Routine, cluster: Size | None) -> Size:
 
 def _ranks_by_grid(routine: Routine) -> bool:
     """Whether the rank of a CTA for `mapa` is computed from its index in the grid, which is the same only in the first cluster."""
-    ranks = [values(routine).operand(i, routine.instructions[i].operands[2]) for i, _ in matching(routine, _is_map)]
-    return any((leaf.name or "").startswith("%ctaid") for rank in ranks if rank is not None for leaf in rank.leaves())
+    given = [(i, operand) for i, bound in matching(routine, _is_map) if (operand := bound.operand("b")) is not None]
+    ranks = [values(routine).operand(i, routine.instructions[i].operands[operand.path[0]]) for i, operand in given]
+    return any(leaf.name.startswith("%ctaid") for rank in ranks if rank is not None for leaf in rank.leaves())
 
 
 def _is_map(bound: Bound) -> bool:

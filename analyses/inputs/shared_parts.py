@@ -5,14 +5,9 @@ A host that passes such a number divides the memory into parts, so parts of exam
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.inputs.parameters import Leaf, conditions, leaf_of
+from ptxkit.analyses.inputs.parameters import Leaf, addressed, conditions, leaf_of
 from ptxkit.analyses.inputs.shapes import has_dynamic_shared
-from ptxkit.analyses.memory.accesses import accesses
-from ptxkit.analyses.symbolic.terms import Term
-from ptxkit.analyses.symbolic.values import values
 
 DYNAMIC_SHARED = 48 << 10
 """Initial size of dynamic shared memory in bytes: the most that a kernel has without opting in to more."""
@@ -28,33 +23,19 @@ def begins_of_parts(routine: Routine) -> dict[Leaf, int]:
         return {}
     factors: dict[Leaf, int] = {}
     others = {leaf for condition in conditions(routine) for one in condition.leaves() if (leaf := leaf_of(one)) is not None}
-    for is_shared, address in _addresses(routine):
+    for space, address in addressed(routine):
         _, parts = address.linear
         for atom, factor in parts:
             leaf = leaf_of(atom)
             if leaf is None:
                 others.update([inner for one in atom.leaves() if (inner := leaf_of(one)) is not None])
-            elif is_shared and factor > 0 and factors.setdefault(leaf, factor) == factor:
+            elif space == ".shared" and factor > 0 and factors.setdefault(leaf, factor) == factor:
                 continue
             else:
                 others.add(leaf)
     found = {leaf: factor for leaf, factor in factors.items() if leaf not in others}
     length = DYNAMIC_SHARED // (len(found) + 1) // ALIGNMENT * ALIGNMENT
     return {leaf: n * length // factor for n, (leaf, factor) in enumerate(found.items(), 1)}
-
-
-def _addresses(routine: Routine) -> Iterator[tuple[bool, Term]]:
-    """The addresses of all accesses except those of parameters, and whether they are in shared memory; for addresses that a loop advances,
-    also their initial values."""
-    known = values(routine)
-    for access in accesses(routine):
-        if access.address is None or access.space == ".param":
-            continue
-        yield access.space == ".shared", access.address
-        for leaf in access.address.leaves():
-            induction = known.induction(leaf.ssa_value) if leaf.operator == "phi" and leaf.ssa_value is not None else None
-            if induction is not None:
-                yield access.space == ".shared", induction.start
 
 
 __all__ = ["DYNAMIC_SHARED", "begins_of_parts"]

@@ -143,8 +143,8 @@ class Barriers(Monitor):
         converges = bound.converges
         if converges is not None and converges.whole:
             self._whole(lanes, converges.level, self._named(lanes, bound, arguments))
-        if bound.form.mnemonic == "wmma":
-            self._equal(lanes, named(bound, arguments))
+        if bound.memory and any(fragment.is_opaque for fragment in bound.fragments):
+            self._equal(lanes, bound.memory[0].operand, named(bound, arguments))
         if bound.barrier and bound.members is None:
             operand = bound.operand(bound.barrier[0].operand)
             if operand is None:
@@ -570,9 +570,9 @@ class Barriers(Monitor):
             lowest = int(others[row, lane] & -others[row, lane]).bit_length() - 1
             self._unequal(lanes, int(lanes.warps[row]), lane, lowest, int(rows[row, lane]), int(rows[row, lowest]))
 
-    def _equal(self, lanes: Any, given: dict[str, Any]) -> None:
+    def _equal(self, lanes: Any, address: str, given: dict[str, Any]) -> None:
         """Checks the address and the stride of a matrix, which must be the same in a warp (9.7.15.3.3, 9.7.15.3.4)."""
-        for name, what in (("p", "an address"), ("stride", "a stride")):
+        for name, what in ((address, "an address"), ("stride", "a stride")):
             value = np.asarray(given.get(name, 0))
             if not value.ndim or (value == value[0]).all():
                 continue
