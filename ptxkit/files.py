@@ -73,6 +73,7 @@ _LLVM_TEXT = expression(r"^(?:target triple|define .*@.*\{)", re.MULTILINE)
 
 def read_any(path: str) -> str:
     """The text of a file, or of standard input for `-`: like `read`, but of any kind. Raises CannotRead."""
+    _refuse_empty(path)
     try:
         if path != "-" and not Path(path).exists():
             inside = _inside(path)
@@ -86,6 +87,12 @@ def read_any(path: str) -> str:
     except OSError as error:
         raise CannotRead(f"{path}: {error.strerror or error}") from None
     return _only(path, data) if data[:1] in BINARY else decode(data)
+
+
+def _refuse_empty(path: str) -> None:
+    """Raises CannotRead for an empty name, as of an unset variable of the shell: to `Path` it is the current folder."""
+    if not path:
+        raise CannotRead("the name of a file is empty")
 
 
 def _inside(path: str) -> str | None:
@@ -192,6 +199,7 @@ def find(paths: Iterable[str]) -> Iterator[str]:
     """The PTX files that the paths denote: files themselves, all `*.ptx` in folders, `-` for standard input, and for a binary file the
     texts in it, by names such as `libfoo.so!3.sm_90a.ptx`, which `read` accepts. Raises CannotRead."""
     for path in paths:
+        _refuse_empty(path)
         if path == "-":
             yield path
         elif Path(path).is_file():

@@ -56,3 +56,12 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
     for path, why in ((tmp_path / "none.ptx", "no such file or folder"), (tmp_path, "a folder, where a file is expected")):
         with pytest.raises(files.CannotRead, match=f"{path}: {why}"):
             files.read(str(path))
+
+
+def test_an_empty_name_is_not_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kernel.ptx").write_text("")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(files.CannotRead, match="the name of a file is empty"):
+        files.read("")
+    with pytest.raises(files.CannotRead, match="the name of a file is empty"):
+        list(files.find([""]))

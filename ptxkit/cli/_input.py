@@ -70,7 +70,8 @@ def module(path: str, *, warns: bool = False) -> Module:
     found = parse(text(path), path)
     count = len(found.diagnostics)
     if warns and count:
-        say(f"{path} has {count} syntax error{'s' if count > 1 else ''}; the code they affect is left out (`ptxkit check` lists them)")
+        which = "a syntax error; the code it affects" if count == 1 else f"{count} syntax errors; the code they affect"
+        say(f"{path} has {which} is left out (`ptxkit check` lists {'it' if count == 1 else 'them'})")
     return found
 
 

@@ -22,7 +22,7 @@ def command(paths: tuple[str, ...], kernels: tuple[str, ...], format_: str) -> N
     """
     from ptxkit.requirement import FunctionNeeds, needs_of
 
-    every = {path: needs_of(_input.module(path)) for path in _input.paths(paths)}
+    every = {path: needs_of(_input.module(path, warns=True)) for path in _input.paths(paths)}
     chosen = _input.chosen_of({path: [one.function for one in needs] for path, needs in every.items()}, kernels)
     found: list[tuple[str, list[FunctionNeeds]]] = [
         (path, [one for one in every[path] if one.function in names]) for path, names in chosen.items()

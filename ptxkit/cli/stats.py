@@ -24,7 +24,7 @@ def command(paths: tuple[str, ...], kernels: tuple[str, ...], format_: str, opco
 
     from ptxkit.statistics import statistics
 
-    every = {path: statistics(_input.module(path)) for path in _input.paths(paths)}
+    every = {path: statistics(_input.module(path, warns=True)) for path in _input.paths(paths)}
     chosen = _input.chosen_of({path: [function.name for function in one.functions] for path, one in every.items()}, kernels)
     found = [
         attrs.evolve(every[path], functions=tuple([one for one in every[path].functions if one.name in names]))

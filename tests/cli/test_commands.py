@@ -147,6 +147,13 @@ def test_stats(good: Path) -> None:
     assert "k" in run("stats", str(good)).stdout
 
 
+@pytest.mark.parametrize("command", ["stats", "requires"])
+def test_that_code_is_missing_is_said(tmp_path: Path, command: str) -> None:
+    path = tmp_path / "bad.ptx"
+    path.write_text(GOOD.replace("ret;", "ret %%;"))
+    assert "has a syntax error; the code it affects is left out" in run(command, str(path)).stderr
+
+
 def test_version() -> None:
     assert run("--version").stdout.startswith("ptxkit 0.")
 

@@ -1,16 +1,19 @@
-"""Participation in barriers and in operations that a warp executes together (ISA 9.7.14.1 to 9.7.14.3, 9.7.10.6, 9.7.15, 9.7.19.5).
+"""Participation in barriers, and in what a warp executes together (ISA 9.7.14.1 to 9.7.14.3, 9.7.19.5).
 
-| rule | condition | | --- | --- | | B001, B002 | an invalid barrier number or thread count | | B003 | the thread count of a barrier differs
-from the number of threads that arrive | | B005 | `bar.red` and `bar.sync` or `bar.arrive` in one phase of a barrier | | B006 | a thread
-arrives again in the same phase; all threads arrive and none waits | | C001 | part of a warp or, without a thread count, part of a CTA
-executes an aligned barrier | | C002, C003 | part of a warp or warpgroup executes an aligned instruction | | C004, C005 | an executing lane
-is not in its mask; a lane in the mask waits elsewhere, or has another mask | | C008 | an instruction for whole warps after lanes of one
-have exited | | C010, C011, C012 | unpaired arrivals at the cluster barrier; setmaxnreg that no pool can grant; divergent threads at `.uni`
-| | F007 | lanes of a warp that pass different addresses or strides of one matrix |
+| rule | condition |
+| --- | --- |
+| B001, B002 | an invalid barrier number or thread count |
+| B003 | the thread count of a barrier differs from the number of threads that arrive |
+| B005 | `bar.red` and `bar.sync` or `bar.arrive` in one phase of a barrier |
+| B006 | a thread arrives again in the same phase; all threads arrive and none waits |
+| C001 | part of a warp or, without a thread count, part of a CTA executes an aligned barrier |
+| C010, C011 | unpaired arrivals at the cluster barrier; setmaxnreg that no pool can grant |
 
-Threads that have exited count as arrived, as on hardware from sm_70 on, and no mask misses them. Lanes of a warp may arrive at a barrier
-one after another, for example after a spin loop; a warp is partial only if the barrier completes, or all threads wait, without some of its
-lanes. A deadlock is a finding too, unless some of its threads wait for an mbarrier: `mbarriers` then reports it.
+`collectives` has the rules of warps and warpgroups.
+
+Threads that have exited count as arrived, as on hardware from sm_70 on. Lanes of a warp may arrive at a barrier one after another, for
+example after a spin loop; a warp is partial only if the barrier completes, or all threads wait, without some of its lanes. A deadlock is a
+finding too, unless some of its threads wait for an mbarrier: `mbarriers` then reports it.
 """
 
 from __future__ import annotations
@@ -26,17 +29,18 @@ from ptxkit.machine.asynchronous.arguments import named
 from ptxkit.machine.groups import WARP
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import deadlocks
-from ptxkit.machine.monitors.collected import Collected, Rule, spoken_index, spoken_thread, threads
-from ptxkit.machine.monitors.deadlocks import BARRIERS, lanes_of, spoken_lanes
+from ptxkit.machine.monitors.collected import Collected, Rule, opcode, spoken_index, spoken_thread, threads
+from ptxkit.machine.monitors.collectives import Collectives
+from ptxkit.machine.monitors.deadlocks import BARRIERS, spoken_lanes
+from ptxkit.machine.monitors.order import Order
 from ptxkit.machine.monitors.register_pool import RegisterPool
 from ptxkit.machine.monitors.sites import Sites
-from ptxkit.machine.plans import call_parts
 from ptxkit.machine.values.distinct import distinct_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from ptxkit.machine.code import Body, Site
+    from ptxkit.machine.code import Site
     from ptxkit.machine.fault import Fault
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.interfaces import Launch, Residents
@@ -49,14 +53,7 @@ COUNT: Rule = ("B003", "barrier-count-vs-participants")
 MIXED: Rule = ("B005", "barrier-red-mixed")
 OVERRUN: Rule = ("B006", "named-barrier-overrun")
 DIVERGENT: Rule = ("C001", "aligned-barrier-divergent")
-PART_OF_WARP: Rule = ("C002", "warp-aligned-divergent")
-PART_OF_WARPGROUP: Rule = ("C003", "warpgroup-aligned-divergent")
-NOT_IN_MASK: Rule = ("C004", "executor-not-in-membermask")
-ABSENT: Rule = ("C005", "membermask-names-absent-lanes")
-EXITED: Rule = ("C008", "exit-before-warp-collective")
 UNPAIRED: Rule = ("C010", "cluster-barrier-unpaired")
-NOT_UNIFORM: Rule = ("C012", "false-uni-claim")
-UNEQUAL: Rule = ("F007", "wmma-operand-not-warp-uniform")
 NEVER_CAME = "exited without having reached it"
 LEFT = "exited after fewer iterations"
 UNDEFINED = "undefined in CUDA C++, though exits release barriers (9.7.13.7)"
@@ -77,7 +74,6 @@ class Barriers(Monitor):
     _waited: Array
     _owing: Array
     _came: Array
-    _accessed: Array
     _executed: dict[int, Array]
 
     def begin(self, launch: Launch) -> None:
@@ -87,13 +83,8 @@ class Barriers(Monitor):
         self._first = -1
         self._open: dict[tuple[int, int], Site] = {}
         """By instruction and barrier: aligned barriers of the whole CTA to which threads did not come at once."""
-        self._after: dict[tuple[int, int], bool] = {}
-        self._blocks: dict[int, int] = {}
-        """The basic blocks of instructions, by `id`."""
-        self._calls: dict[tuple[int, int], list[Site]] = {}
-        """By instruction and function, where the function executes the instruction or calls a function that does."""
-        self._masked: dict[int, bool] = {}
-        """By function, whether it has instructions with a mask."""
+        self._order = Order(launch.program)
+        self._collectives = Collectives(self.collected, self._order)
 
     @property
     def findings(self) -> list[Finding]:
@@ -108,7 +99,7 @@ class Barriers(Monitor):
             self._waited = np.concatenate([self._waited, np.zeros(keys, bool)])
             self._owing = np.concatenate([self._owing, np.zeros(more, bool)])
             self._came = np.concatenate([self._came, np.full((BARRIERS, more), -1, np.int32)], axis=1)
-            self._accessed = np.concatenate([self._accessed, np.full(more, -1)])
+            self._collectives.joined(more)
             self._executed = {key: np.concatenate([one, np.zeros(more, bool)]) for key, one in self._executed.items()}
             return
         self.residents, self._first = residents, residents.first
@@ -127,24 +118,16 @@ class Barriers(Monitor):
         self._repeated: list[tuple[int, int, Callable[[], None]]] = []
         """Threads that arrived again and waited: the barrier, its thread count, and what reports them."""
         self._pool = RegisterPool(self.launch, residents, self.collected)
-        self._accessed = np.full(residents.count, -1)
-        """The last access of each thread, in functions with instructions that have masks."""
+        self._collectives.resident(residents)
 
     # --- what happens
 
     def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
         bound = lanes.site.bound
         if bound.flow:
-            self._branch(lanes, arguments[0])
+            self._collectives.branch(lanes, arguments[0])
             return
-        if bound.members is not None and bound.members.reads:
-            self._masks(lanes, bound, arguments)
-            self._deserted(lanes, self._named(lanes, bound, arguments))
-        converges = bound.converges
-        if converges is not None and converges.whole:
-            self._whole(lanes, converges.level, self._named(lanes, bound, arguments))
-        if bound.memory and any(fragment.is_opaque for fragment in bound.fragments):
-            self._equal(lanes, bound.memory[0].operand, named(bound, arguments))
+        self._collectives.instruction(lanes, bound, arguments)
         if bound.barrier and bound.members is None:
             operand = bound.operand(bound.barrier[0].operand)
             if operand is None:
@@ -162,27 +145,7 @@ class Barriers(Monitor):
             self._judge(warp, barrier, when)
 
     def partial(self, lanes: Any, missing: Array) -> None:
-        converges = lanes.site.bound.converges
-        if converges is None or not converges.aligned:
-            return
-        rows = np.flatnonzero(missing)
-        rule = PART_OF_WARPGROUP if converges.level == "warpgroup" else PART_OF_WARP
-        cause = (id(lanes.site), rule)
-        if not len(rows) or self.collected.knows(cause, len(rows)):
-            return
-        warp, there = int(lanes.warps[rows[0]]), int(lanes.warp_mask[rows[0]])
-        absent = int(missing[rows[0]])
-        group = f"the {converges.level}"
-        mine = lanes.index[lanes.warp == warp]
-        self.collected.add(
-            cause,
-            rule,
-            f"{self._spoken_warp(warp)}: {lanes_of(there, 'execute')} `{_opcode(lanes.site)}` without {lanes_of(absent)}:"
-            f" the whole {converges.level} must execute it together",
-            lanes.site,
-            {"waiting": self.collected.groups(mine, self.collected.line(lanes.site), f"lanes {spoken_lanes(absent)} of {group}")},
-            count=len(rows),
-        )
+        self._collectives.partial(lanes, missing)
 
     def vacant(self, residents: Residents) -> None:
         self._report_repeated()
@@ -202,7 +165,7 @@ class Barriers(Monitor):
                 deadlocks.report(self.collected, fault, deadlocks.waiting(self.collected, fault.waits), {}, False)
             return
         if fault.kind in ("warp", "warpgroup") and fault.threads:
-            self._refused(fault)
+            self._collectives.refused(fault)
         if fault.kind != "barrier" or not fault.threads:
             return
         rule = _REFUSED.get(fault.why, NUMBER)
@@ -212,17 +175,6 @@ class Barriers(Monitor):
         self.collected.add(
             ("fault", fault.line), rule, message, None, {"waiting": [{**group, "for": "nothing"}]}, span=fault.diagnostic.span
         )
-
-    def _refused(self, fault: Fault) -> None:
-        """Reports an instruction that the machine does not execute for part of a warp or warpgroup."""
-        if any(finding.diagnostic.span == fault.diagnostic.span for finding in self.findings):
-            return
-        cta, thread = fault.threads[0]
-        group = {"cta": list(cta), "threads": [list(one) for _, one in fault.threads], "count": fault.count, "line": fault.line or 0}
-        rule = PART_OF_WARP if fault.kind == "warp" else PART_OF_WARPGROUP
-        message = f"{threads(fault.count)} from {spoken_thread(cta, thread)} on: {fault.reason}"
-        witness = {"waiting": [{**group, "for": f"the rest of the {fault.kind}"}]}
-        self.collected.add(("fault", fault.line), rule, message, None, witness, span=fault.diagnostic.span)
 
     # --- barriers of clusters
 
@@ -327,7 +279,7 @@ class Barriers(Monitor):
                 f" {len(before)} with a thread count of {int(self._expected[barrier]) or 'all'} (line {line})"
             )
         elif what == "mixed":
-            this, other = _opcode(lanes.site), _opcode(site)
+            this, other = opcode(lanes.site), opcode(site)
             message = f"{threads(len(mine))} reach {where} with `{this}` (line {now}), {len(before)} with `{other}` (line {line})"
         else:
             message = (
@@ -434,7 +386,7 @@ class Barriers(Monitor):
         self.collected.add(
             (id(site), "part"),
             DIVERGENT,
-            f"{self._spoken_warp(warp)}: lanes {spoken_lanes(mask)} reach barrier {number} without lanes"
+            f"{self.collected.warp(self.residents, warp)}: lanes {spoken_lanes(mask)} reach barrier {number} without lanes"
             f" {spoken_lanes(absent)}: all threads of"
             f" a warp must execute an aligned barrier together",
             site,
@@ -447,12 +399,11 @@ class Barriers(Monitor):
         site = getattr(lanes, "site", None)
         if site is None:
             return
-        if self._has_masks(site.body):
-            self._accessed[lanes.place] = self._sites.number(site)
+        self._collectives.access(lanes, site)
         if not self._open or site.bound.asynchronous or any(memory.is_async for memory in site.bound.memory):
             return
         for (_, number), barrier in self._open.items():
-            if self._is_after(barrier, site):
+            if self._order.is_after(barrier, site):
                 self._skipped(lanes, number, barrier)
 
     def exit(self, lanes: Any) -> None:
@@ -504,245 +455,7 @@ class Barriers(Monitor):
             count=len(past),
         )
 
-    def _is_after(self, barrier: Site, site: Site) -> bool:
-        """Whether an instruction can only execute after a barrier, never before it. The function of the instruction may call that of the
-        barrier."""
-        key = (id(barrier), id(site))
-        found = self._after.get(key)
-        if found is None:
-            there, calls = self._block_of(site), self._calls_to(barrier, site.body)
-            found = self._after[key] = bool(calls) and all(there in _only_after(site.body, self._block_of(one)) for one in calls)
-        return found
-
-    def _calls_to(self, barrier: Site, body: Body) -> list[Site]:
-        """Where a function executes a barrier or calls a function that does."""
-        if body is barrier.body:
-            return [barrier]
-        key = (id(barrier), id(body))
-        if key not in self._calls:
-            # a function that calls itself calls no other for the first time
-            self._calls[key] = []
-            entered = {one.function.name: one for one in self.launch.program.entered}
-            calls = [(one, entered.get(_callee(one))) for one in body.sites if isinstance(one.bound, Bound) and one.bound.flow == "call"]
-            self._calls[key] = [one for one, of in calls if of is not None and self._calls_to(barrier, of)]
-        return self._calls[key]
-
-    def _block_of(self, site: Site) -> int:
-        """The basic block of an instruction."""
-        found = self._blocks.get(id(site))
-        if found is None:
-            i, blocks = site.number, enumerate(site.body.blocks)
-            found = self._blocks[id(site)] = next(n for n, block in blocks if block.start <= i < block.end or block.last == i)
-        return found
-
-    # --- warps
-
-    def _masks(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...]) -> None:
-        """Checks member masks: each executing lane is in its own mask, and all lanes in it have the same mask."""
-        assert bound.members is not None
-        mask = np.asarray(named(bound, arguments)[bound.members.name]).astype(np.uint32)
-        if not mask.ndim and mask == 0xFFFFFFFF:
-            return
-        masks = np.broadcast_to(mask, lanes.count)
-        bit = np.uint32(1) << lanes.lane.astype(np.uint32)
-        out = np.flatnonzero(masks & bit == 0)
-        if len(out) and not self.collected.knows((id(lanes.site), "out"), len(out)):
-            lane = int(out[0])
-            site = lanes.site_of(lane)
-            line, what = self.collected.line(site), f"lanes {spoken_lanes(int(masks[lane]))}"
-            self.collected.add(
-                (id(lanes.site), "out"),
-                NOT_IN_MASK,
-                f"{spoken_thread(*self.collected.thread(lanes, lane))} executes `{_opcode(site)}` with mask {int(masks[lane]):#x},"
-                f" which excludes its own lane {int(lanes.lane[lane])}",
-                site,
-                {"waiting": self.collected.groups(lanes.index[out], line, what)},
-                count=len(out),
-            )
-        if not mask.ndim or (masks == masks[0]).all():
-            return
-        rows = lanes.by_warp(masks)
-        equal = np.packbits(rows[:, :, None] == rows[:, None, :], axis=2, bitorder="little").view(np.uint32)[:, :, 0]
-        others = rows & ~equal & lanes.warp_mask[:, None]
-        wrong = np.argwhere(lanes.active & (others != 0))
-        if len(wrong):
-            row, lane = wrong[0].tolist()
-            lowest = int(others[row, lane] & -others[row, lane]).bit_length() - 1
-            self._unequal(lanes, int(lanes.warps[row]), lane, lowest, int(rows[row, lane]), int(rows[row, lowest]))
-
-    def _equal(self, lanes: Any, address: str, given: dict[str, Any]) -> None:
-        """Checks the address and the stride of a matrix, which must be the same in a warp (9.7.15.3.3, 9.7.15.3.4)."""
-        for name, what in ((address, "an address"), ("stride", "a stride")):
-            value = np.asarray(given.get(name, 0))
-            if not value.ndim or (value == value[0]).all():
-                continue
-            rows = lanes.by_warp(value)
-            first = lanes.active.argmax(axis=1)
-            wrong = np.argwhere(lanes.active & (rows != rows[np.arange(len(rows)), first][:, None]))
-            cause = (id(lanes.site), name)
-            if not len(wrong) or self.collected.knows(cause, len(wrong)):
-                continue
-            row, lane = wrong[0].tolist()
-            warp = int(lanes.warps[row])
-            self.collected.add(
-                cause,
-                UNEQUAL,
-                f"{self._spoken_warp(warp)}: lane {lane} passes {what} of the matrix that differs from that of lane {int(first[row])}:"
-                f" it must be the same for the whole warp",
-                lanes.site,
-                # about registers: the operands differ, whatever their values
-                {
-                    "waiting": self.collected.groups(lanes.index[lanes.warp == warp], self.collected.line(lanes.site), "the whole warp"),
-                    "space": "register",
-                },
-                count=len(wrong),
-            )
-
-    def _has_masks(self, body: Body) -> bool:
-        """Whether a function has instructions with a mask of the lanes that must execute them together."""
-        found = self._masked.get(id(body))
-        if found is None:
-            found = self._masked[id(body)] = any(one.members is not None and one.members.reads for one in body.forms)
-        return found
-
-    def _deserted(self, lanes: Any, named: Array) -> None:
-        """Detects lanes that a mask names and that will not come: they have executed what follows the instruction, and exited."""
-        gone = named & ~self.residents.alive_mask[lanes.warps]
-        for row in np.flatnonzero(gone).tolist():
-            cta, warp = divmod(int(lanes.warps[row]), self.residents.warps_per_cta)
-            threads = np.array([lane for lane in range(WARP) if gone[row] >> lane & 1]) + warp * WARP
-            places = threads[threads < self.residents.threads] + cta * self.residents.threads
-            last = self._accessed[places]
-            for number in np.unique(last[last >= 0]).tolist():
-                if self._is_after(lanes.site, self._sites[number]):
-                    self._skip(lanes, places[last == number], cta, self._sites[number])
-
-    def _skip(self, lanes: Any, places: Array, cta: int, after: Site) -> None:
-        if self.collected.knows((id(lanes.site), "deserted"), len(places)):
-            return
-        mask = sum([1 << place for place in ((places - cta * self.residents.threads) % WARP).tolist()])
-        warp = self._spoken_warp(cta * self.residents.warps_per_cta + int(places[0] - cta * self.residents.threads) // WARP)
-        line, now = self.collected.line(lanes.site), self.collected.line(after)
-        self.collected.add(
-            (id(lanes.site), "deserted"),
-            ABSENT,
-            f"{warp}: {lanes_of(mask, 'skip')} `{_opcode(lanes.site)}` (line {line}) and go on to line {now}, though its mask names"
-            f" them: the other lanes wait until they exit",
-            lanes.site,
-            {"waiting": self.collected.groups(places + self.residents.first, now, "nothing")},
-            severity=Severity.WARNING,
-            related=[(after, "they execute this")],
-            count=len(places),
-        )
-
-    def _unequal(self, lanes: Any, warp: int, lane: int, other: int, mask: int, theirs: int) -> None:
-        positions = [int(np.flatnonzero((lanes.warp == warp) & (lanes.lane == one))[0]) for one in (lane, other)]
-        here, there = [lanes.site_of(position) for position in positions]
-        groups = [
-            group
-            for position, site, members in zip(positions, (here, there), (mask, theirs), strict=True)
-            for group in self.collected.groups(lanes.index[[position]], self.collected.line(site), f"lanes {spoken_lanes(members)}")
-        ]
-        self.collected.add(
-            (id(here), "unequal"),
-            ABSENT,
-            f"{self._spoken_warp(warp)}: lane {lane} executes `{_opcode(here)}` with the mask {mask:#x}, lane {other},"
-            f" which it names, with"
-            f" {theirs:#x}: they must be equal",
-            here,
-            {"waiting": groups},
-            related=[(there, f"lane {other} executes this")] if there is not here else (),
-        )
-
-    def _named(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...]) -> Array:
-        """For each warp, the lanes that must execute an instruction, as bits: those in masks, or all."""
-        if bound.members is None or not bound.members.reads:
-            return np.full(len(lanes.warps), 0xFFFFFFFF, np.uint32)
-        mask = np.asarray(named(bound, arguments)[bound.members.name]).astype(np.uint32)
-        found: Array = np.bitwise_or.reduce(lanes.by_warp(np.broadcast_to(mask, lanes.count)), axis=1)
-        return found
-
-    def _whole(self, lanes: Any, level: str, named: Array) -> None:
-        """Checks instructions that require lanes that have exited."""
-        if level == "warp" and lanes.count % WARP == 0 and len(lanes.warps) * WARP == lanes.count:
-            return
-        gone = named & ~self.residents.alive_mask[lanes.warps]
-        rows = np.flatnonzero(gone)
-        if not len(rows) or self.collected.knows((id(lanes.site), "exited"), len(rows)):
-            return
-        warp = int(lanes.warps[rows[0]])
-        mine = lanes.index[lanes.warp == warp]
-        self.collected.add(
-            (id(lanes.site), "exited"),
-            EXITED,
-            f"{self._spoken_warp(warp)} executes `{_opcode(lanes.site)}` after {lanes_of(int(gone[rows[0]]))} exited:"
-            f" it needs the whole warp",
-            lanes.site,
-            {"waiting": self.collected.groups(mine, self.collected.line(lanes.site), "the whole warp")},
-            count=len(rows),
-        )
-
-    def _branch(self, lanes: Any, taken: Any) -> None:
-        """Checks a branch that is marked uniform.
-
-        Under a random schedule, time-limited waits of lanes of one warp may end at different times; divergence is then due to the schedule.
-        """
-        if not getattr(taken, "ndim", 0) or isinstance(self.collected.launch.schedule, int):
-            return
-        rows = lanes.by_warp(taken, False)
-        parted = np.flatnonzero(rows.any(axis=1) & (lanes.active & ~rows).any(axis=1))
-        if not len(parted) or self.collected.knows((id(lanes.site), "uni"), len(parted)):
-            return
-        warp = int(lanes.warps[parted[0]])
-        takes = int(np.packbits(rows[parted[0]], bitorder="little").view(np.uint32)[0])
-        self.collected.add(
-            (id(lanes.site), "uni"),
-            NOT_UNIFORM,
-            f"{self._spoken_warp(warp)}: {lanes_of(takes, 'take')} a branch that the others do not, but `.uni` promises one path for all",
-            lanes.site,
-            {"waiting": self.collected.groups(lanes.index[lanes.warp == warp], self.collected.line(lanes.site), "nothing")},
-            count=len(parted),
-        )
-
     # --- names
 
     def _cta(self, barrier: int) -> str:
         return spoken_index(self.collected.names.thread(self.residents.first + barrier // BARRIERS * self.residents.threads)[0])
-
-    def _spoken_warp(self, warp: int) -> str:
-        cta, number = divmod(warp, self.residents.warps_per_cta)
-        return f"warp {number} of CTA {self._cta(cta * BARRIERS)}"
-
-
-def _only_after(body: Body, block: int) -> set[int]:
-    """The blocks that control can reach from a block, but from which it never comes back."""
-    key = (_only_after, block)
-    if key not in body.known:
-        after = [one.successors for one in body.blocks]
-        before: list[list[int]] = [[] for _ in after]
-        for n, successors in enumerate(after):
-            for successor in successors:
-                if successor >= 0:
-                    before[successor].append(n)
-        body.known[key] = _reached(after, block) - _reached(before, block) - {block}
-    return body.known[key]  # type: ignore[no-any-return]
-
-
-def _reached(following: Sequence[Sequence[int]], start: int) -> set[int]:
-    """The blocks that follow one, directly or not."""
-    seen: set[int] = set()
-    waiting = [start]
-    while waiting:
-        new = {one for one in following[waiting.pop()] if one >= 0} - seen
-        seen |= new
-        waiting += new
-    return seen
-
-
-def _callee(site: Site) -> str:
-    """The name of the function that an instruction calls, or of the register that holds its address."""
-    return call_parts(site.instruction).target.text
-
-
-def _opcode(site: Site) -> str:
-    return site.bound.opcode if isinstance(site.bound, Bound) else "?"

@@ -9,6 +9,7 @@ import numpy as np
 
 from ptxkit.diagnostics import Diagnostic, Related, Severity, Span, brief
 from ptxkit.frozen import define
+from ptxkit.isa.binding import Bound
 from ptxkit.machine.fault import NOWHERE
 from ptxkit.machine.findings import Finding, launch_as_json
 from ptxkit.machine.monitors.naming import Dimensions, Names
@@ -16,7 +17,7 @@ from ptxkit.machine.values.distinct import distinct_numbers
 
 if TYPE_CHECKING:
     from ptxkit.machine.code import Site
-    from ptxkit.machine.interfaces import Launch
+    from ptxkit.machine.interfaces import Launch, Residents
 
 SHOWN = 4
 """Maximum number of threads that are listed for a group."""
@@ -94,6 +95,11 @@ class Collected:
         """The CTA and thread index of a lane."""
         return self.names.thread(int(lanes.index[lane]))
 
+    def warp(self, residents: Residents, warp: int) -> str:
+        """A resident warp as messages write it: `warp 1 of CTA (0,0,0)`."""
+        cta, number = divmod(warp, residents.warps_per_cta)
+        return f"warp {number} of CTA {spoken_index(self.names.thread(residents.first + cta * residents.threads)[0])}"
+
     def line(self, site: Site | None) -> int:
         return int(self.launch.span(site).line) if site is not None else 0
 
@@ -132,6 +138,11 @@ def spoken_thread(cta: Dimensions, thread: Dimensions) -> str:
 def spoken_index(index: Sequence[int]) -> str:
     """An index as messages write it: `(1,0,0)`."""
     return f"({','.join(map(str, index))})"
+
+
+def opcode(site: Site) -> str:
+    """The opcode of an instruction; `?` for one that is not in the instruction table."""
+    return site.bound.opcode if isinstance(site.bound, Bound) else "?"
 
 
 def threads(count: int) -> str:
