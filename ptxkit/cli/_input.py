@@ -103,6 +103,33 @@ def launch_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--launch", "description", metavar="TOML", callback=there, help=text)(function)
 
 
+def compilers_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The option by which commands choose the compilers to ask: a tuple of names, all by default."""
+
+    def known(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
+        from ptxkit.revalidation.chain import VALIDATORS
+
+        names = VALIDATORS if value is None else tuple([name for name in value.replace(",", " ").split() if name != "none"])
+        for name in names:
+            if name not in VALIDATORS:
+                raise click.BadParameter(unknown("compiler", name, VALIDATORS), context, parameter)
+        return names
+
+    text = "Which compilers to ask, if installed: driver, nvjitlink, ptxas (all three), or none."
+    return click.option("--using", metavar="NAMES", callback=known, help=text)(function)
+
+
+def ends_in(kinds: Sequence[str]) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
+    """The callback of an option that names a file whose ending decides what is written."""
+
+    def checked(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+        if value is not None and not value.lower().endswith(tuple(kinds)):
+            raise click.BadParameter(f"{value!r} ends in none of {' '.join(kinds)}", context, parameter)
+        return value
+
+    return checked
+
+
 def chosen(names: Iterable[str], wanted: Iterable[str], what: str = "kernel") -> list[str]:
     """The one name that each word matches; all names if there are no words."""
     from ptxkit.demangling import matching, readable

@@ -23,6 +23,7 @@ FORMATS = (".svg", ".png", ".pdf", ".dot")
     "-o",
     "--output",
     metavar="OUT",
+    callback=_input.ends_in(FORMATS),
     help="Where to write: a name ending in .svg, .png, .pdf or .dot. Without it, the graph is printed as dot text.",
 )
 def command(path: str, kernels: tuple[str, ...], output: str | None) -> None:
@@ -33,8 +34,6 @@ def command(path: str, kernels: tuple[str, ...], output: str | None) -> None:
     """
     from ptxkit.analyses.launch.call_graph import callgraph
 
-    if output is not None and Path(output).suffix.lower() not in FORMATS:
-        raise click.BadParameter(f"{output!r} ends in none of {' '.join(FORMATS)}", param_hint="-o")
     graph = callgraph(_input.module(path, warns=True))
     text = dot(graph.below(_input.chosen(graph.functions, kernels)) if kernels else graph)
     if output is None:

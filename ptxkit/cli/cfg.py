@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -19,7 +18,13 @@ FORMATS = (".svg", ".png", ".pdf", ".dot", ".html")
 @click.command()
 @click.argument("path", metavar="FILE")
 @_input.kernel_option
-@click.option("-o", "--output", metavar="OUT", help="Where to write: a name ending in .svg, .png, .pdf, .dot or .html.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="OUT",
+    callback=_input.ends_in(FORMATS),
+    help="Where to write: a name ending in .svg, .png, .pdf, .dot or .html.",
+)
 @click.option("--color", type=click.Choice(COLORS), default="none", help="What the colors of blocks show.")
 @_heat.option
 @click.option(
@@ -31,8 +36,6 @@ def command(path: str, kernels: tuple[str, ...], output: str | None, color: str,
     Without -o, the graphs are printed as dot text. An .html is a page of its own: click a register to see where it is
     live. FILE may be - for standard input.
     """
-    if output is not None and Path(output).suffix.lower() not in FORMATS:
-        raise click.BadParameter(f"{output!r} ends in none of {' '.join(FORMATS)}", param_hint="-o")
     if heat is not None and color != "none":
         raise click.UsageError("--heat is a color of its own: leave out --color")
     drawing = _drawing(path, kernels, color, heat, level)

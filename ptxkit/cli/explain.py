@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import click
@@ -67,7 +68,9 @@ def command(what: str, format_: str, notation: bool) -> None:
             "%": list(special_registers()),
             ".": list(directives()),
         }.get(what[:1], [*mnemonics(), *targets(), *[name for rule in all_rules() for name in (rule.id, rule.name)]])
-        near = _input.nearest(what, words) or sorted(name for name in words if name.startswith(what[:2]))
+        mnemonic, *_ = re.split(r"[.\s]", what, maxsplit=1)
+        near = [mnemonic] if mnemonic in words else _input.nearest(what, words)
+        near = near or sorted(name for name in words if len(what) > 1 and name.startswith(what[:2]))
         _input.fail(f"nothing is called {what!r}{': did you mean ' + ' or '.join(near[:8]) + '?' if near else ''}")
     if format_ == "json":
         click.echo(json.dumps([describe(form) for form in forms], indent=1))

@@ -39,8 +39,8 @@ CODES = {"accept": 0, "reject": 1, "undecided": 3}
     "--target", type=_input.Target(), metavar="TARGET", help="The GPU to execute as, such as sm_90a; by default, the file's target."
 )
 @click.option("--repairs", is_flag=True, help="Look for a proved repair of each lint finding; this may exceed the budget.")
-@click.option("--using", metavar="NAMES", help="Which compilers to ask, if installed: driver, nvjitlink, ptxas (all three), or none.")
-def command(path: str, description: str | None, budget: float, target: str | None, using: str | None, repairs: bool) -> None:
+@_input.compilers_option
+def command(path: str, description: str | None, budget: float, target: str | None, using: tuple[str, ...], repairs: bool) -> None:
     """Decide whether to accept a PTX file: one verdict, as JSON.
 
     The file is checked, compiled if there is a compiler, executed in the given launches, and linted. FILE may be - for standard input.
@@ -48,14 +48,12 @@ def command(path: str, description: str | None, budget: float, target: str | Non
     Exit codes: 0 accept, 1 reject, 3 undecided, 2 could not run.
     """
     from ptxkit.analyses.gate.verdict import gate
-    from ptxkit.revalidation.chain import VALIDATORS
     from ptxkit.syntax import parse
 
-    chosen = VALIDATORS if using is None else tuple([name for name in using.replace(",", " ").split() if name != "none"])
     try:
         module = parse(files.read(path), path)
         launches = [] if description is None or module.diagnostics else _described(module, path, description)
-        found = gate(module, launches, budget=budget, target=target, using=chosen)
+        found = gate(module, launches, budget=budget, target=target, using=using)
     except (files.CannotRead, CannotLaunch, OSError, ValueError, TypeError) as error:
         click.echo(f"ptxkit: {error}", err=True)
         sys.exit(2)
@@ -65,7 +63,7 @@ def command(path: str, description: str | None, budget: float, target: str | Non
             run = ["ptxkit", "run", path, "--launch", str(description), "--kernel", one["function"] or "", "--check", "all"]
             one["witness"]["replay"] = shlex.join([*run, "--schedule", str(one["witness"]["schedule"])])
     if repairs:
-        _repair(module, document["findings"], target, chosen)
+        _repair(module, document["findings"], target, using)
     click.echo(json.dumps(document, indent=1))
     sys.exit(CODES[found.verdict])
 

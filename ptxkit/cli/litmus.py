@@ -29,7 +29,12 @@ if TYPE_CHECKING:
 @click.option(
     "--loops", metavar="N", type=click.IntRange(0, 100), default=3, show_default=True, help="How many iterations of a loop are followed."
 )
-@click.option("--draw", metavar="OUT.svg", help="Draw the execution that decides the question: .svg or .html.")
+@click.option(
+    "--draw",
+    metavar="OUT.svg",
+    callback=_input.ends_in((".svg", ".html")),
+    help="Draw the execution that decides the question: .svg or .html.",
+)
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="The format of the output.")
 def command(
     paths: tuple[str, ...],
@@ -193,7 +198,7 @@ def _draw(target: str, test: Litmus, witness: Outcome | None, outcomes: Outcomes
     if execution is None:
         click.echo("ptxkit: there is no execution to draw", err=True)
         return False
-    make = page if target.endswith(".html") else svg
+    make = page if target.lower().endswith(".html") else svg
     try:
         files.write(target, make(execution, reason))
     except OSError as error:

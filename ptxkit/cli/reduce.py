@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", metavar="OUT", help="Where the smallest text so far is written; by default, FILE with .reduced.ptx.")
 @click.option("--jobs", metavar="N", type=click.IntRange(1), default=1, show_default=True, help="How many tests run at a time.")
 @click.option(
-    "--timeout", type=float, default=60.0, show_default=True, metavar="SECONDS", help="A test that takes longer counts as failed."
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="A test that takes longer counts as failed.",
 )
 @click.option("--no-filter", is_flag=True, help="Also try candidates that an assembler would refuse.")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="The format of the output.")

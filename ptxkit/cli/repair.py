@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 @click.option(
     "--target", type=_input.Target(), metavar="TARGET", help="The GPU to execute as, such as sm_90a; by default, the file's target."
 )
-@click.option("--using", metavar="NAMES", help="Which compilers to ask, if installed: driver, nvjitlink, ptxas (all three), or none.")
-def command(path: str, output: str | None, format_: str, target: str | None, using: str | None) -> None:
+@_input.compilers_option
+def command(path: str, output: str | None, format_: str, target: str | None, using: tuple[str, ...]) -> None:
     """Fix what lint finds in a PTX file, by proved edits.
 
     Each repair is shown as a diff, with what it costs and what it does not promise. Findings that cannot be repaired are listed, each with
@@ -32,16 +32,14 @@ def command(path: str, output: str | None, format_: str, target: str | None, usi
 
     Exit codes: 0 no error or warning is left, 1 some are, 2 could not run.
     """
-    from ptxkit.revalidation.chain import VALIDATORS
     from ptxkit.rewriters.repairs import repair
 
-    chosen = VALIDATORS if using is None else tuple([name for name in using.replace(",", " ").split() if name != "none"])
     module = _input.module(path)
     if module.diagnostics:
         first = module.diagnostics[0]
         _input.fail(f"{path}:{first.span.line}: {first.message}: what cannot be read cannot be repaired")
     try:
-        made = repair(module, target=target, compilers=chosen)
+        made = repair(module, target=target, compilers=using)
     except ValueError as error:
         _input.fail(str(error))
     to_output = output == "-"

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1, required=True, metavar="FILE…")
 @click.option("--using", metavar="NAMES", help="Which validators to try, in this order: driver, nvjitlink, ptxas (all), with commas.")
 @click.option("--target", type=_input.Target(), metavar="TARGET", help="Compile for this target instead of the file's, such as sm_90a.")
-@click.option("--timeout", type=float, metavar="SECONDS", help="How long a compiler may take for a file; by default, 120.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="How long a compiler may take for a file; by default, 120.",
+)
 @click.option("--no-optimization", is_flag=True, help="Tell the compiler not to optimize: large kernels are judged sooner.")
 @click.option("--relocatable", is_flag=True, help="Accept .extern functions and variables that the file does not define.")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="The format of the output.")

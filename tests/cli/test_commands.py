@@ -251,6 +251,31 @@ class TestExplain:
 
         assert (result.exit_code, near in result.stderr) == (2, True)
 
+    @pytest.mark.parametrize(
+        ("name", "end"), [("", "nothing is called ''"), ("bar.sync 0;", "did you mean bar?"), ("bar.sync..", "did you mean bar?")]
+    )
+    def test_suggestions_are_few(self, name: str, end: str) -> None:
+        assert run("explain", name).stderr.strip().endswith(end)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("gate", "--using", "nvcc"), "no compiler 'nvcc'"),
+        (("repair", "--using", "nvcc"), "no compiler 'nvcc'"),
+        (("cfg", "-o", "graph.bmp"), "'graph.bmp' ends in none of .svg"),
+        (("callgraph", "-o", "graph"), "'graph' ends in none of .svg"),
+        (("litmus", "--draw", "graph.png"), "'graph.png' ends in none of .svg .html"),
+        (("reduce", "--test", "true", "--timeout", "-1"), "not in the range x>0"),
+        (("validate", "--timeout", "0"), "not in the range x>0"),
+    ],
+)
+def test_a_wrong_value_is_refused_before_anything_is_done(good: Path, words: tuple[str, ...], said: str) -> None:
+    result = run(words[0], str(good), *words[1:])
+
+    assert (result.exit_code, said in result.stderr) == (2, True)
+    assert list(good.parent.iterdir()) == [good]
+
 
 class TestEncodings:
     def test_utf_16(self, good: Path) -> None:
