@@ -6,20 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from ptxkit.machine.matrices.tensor_memory import CELL
-
 Array = np.ndarray[Any, Any]
 
 
 class Cells:
-    """The cells of the resident CTAs, by their position in bytes (`tensor_memory.offsets`)."""
+    """The cells of the resident CTAs, by number: their position in bytes (`tensor_memory.offsets`) over that of a cell."""
 
     def __init__(self) -> None:
         self._written = np.zeros(0, bool)
 
-    def mark(self, at: Array, is_written: bool) -> None:
+    def mark(self, cells: Array, is_written: bool) -> None:
         """Marks cells as written, or as not written, as they are after their deallocation."""
-        cells = at // CELL
         if not len(cells):
             return
         missing = int(cells.max()) + 1 - len(self._written)
@@ -27,7 +24,6 @@ class Cells:
             self._written = np.concatenate([self._written, np.zeros(missing, bool)])
         self._written[cells] = is_written
 
-    def has_written(self, at: Array) -> bool:
+    def has_written(self, cells: Array) -> bool:
         """Whether any of these cells has been written."""
-        cells = at // CELL
         return bool(self._written[cells[cells < len(self._written)]].any())

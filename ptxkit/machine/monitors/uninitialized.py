@@ -34,6 +34,7 @@ from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.cells import Cells
 from ptxkit.machine.monitors.collected import Collected, Rule, bytes_of, spoken_range, spoken_thread
+from ptxkit.machine.monitors.pieces import expanded
 from ptxkit.machine.plans import FIRST
 from ptxkit.machine.semantics._shuffling import sources
 from ptxkit.machine.values.distinct import distinct_numbers
@@ -178,7 +179,7 @@ class Uninitialized(Monitor):
             self._in_global(access)
             return
         if space == TENSOR and access.kind == "write":
-            self._cells.mark(np.asarray(access.at), "dealloc" not in access.lanes.site.bound.effects)
+            self._cells.mark(np.asarray(access.at) // CELL, "dealloc" not in access.lanes.site.bound.effects)
             return
         shadow = self._shadows.get(space)
         if shadow is None:
@@ -302,15 +303,16 @@ class Uninitialized(Monitor):
         """Reports an MMA that adds to an accumulator in tensor memory of which nothing has been written."""
         adds = one.kind == "update" and isinstance(site.bound, Bound) and site.bound.has(".mma")
         for lane in distinct_numbers(one.lane).tolist() if adds else ():
-            at = one.at[one.lane == lane]
-            if self._cells.has_written(at):
+            mine = one.lane == lane
+            at, size = one.at[mine], one.size[mine]
+            if self._cells.has_written(expanded(at, size, 0, CELL)[0]):
                 continue
             cell = int(at[0]) // CELL
             does = f"adds to an accumulator at lane {cell // COLUMNS % LANES}, column {cell % COLUMNS} of tensor memory"
-            witness = {"space": "tensor", "variable": "", "offset": int(at[0]), "bytes": CELL * len(at)}
+            witness = {"space": "tensor", "variable": "", "offset": int(at[0]), "bytes": int(size.sum())}
             self._report_unwritten(site, lanes, lane, does, witness, 1)
         if one.kind != "read":
-            self._cells.mark(one.at, True)
+            self._cells.mark(expanded(one.at, one.size, 0, CELL)[0], True)
 
     def _operand(self, site: Site, lanes: Any, lane: Array, matrix: Array, at: Array, size: int, shadow: Array, verb: str) -> None:
         """Checks rows of matrices, each with a lane and the number of its matrix: reports a matrix of which no byte has been written."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxkit.machine.asynchronous.agents import Flight, Footprint
+from ptxkit.machine.asynchronous.agents import Flight, Footprint, coalesced
 from ptxkit.machine.asynchronous.arguments import by_name
 from ptxkit.machine.asynchronous.mbarrier import change
 from ptxkit.machine.asynchronous.transfers import mbarriers_at, places
@@ -269,9 +269,10 @@ def _footprint(kind: str, space: str, at: Array, size: int) -> Footprint:
 
 
 def _in_tensor_memory(op: Operation, lanes: Any, position: int, kind: str, rows: Array, columns: Array) -> list[Footprint]:
-    """The cells of the participating CTAs."""
+    """The cells of the participating CTAs. Adjacent columns of a lane are one access: an accumulator has up to 65,536 cells."""
     pair = _pair(op, lanes.at(np.array([position])))
-    return [_footprint(kind, tensor_memory.SPACE, tensor_memory.offsets(cta, rows, columns), tensor_memory.CELL) for cta, _ in pair]
+    cells = [tensor_memory.offsets(cta, rows, columns) for cta, _ in pair]
+    return [coalesced(_footprint(kind, tensor_memory.SPACE, at, tensor_memory.CELL)) for at in cells]
 
 
 def _in_shared(op: Operation, lanes: Any, position: int, descriptor: int, lines: int, chunks: int, k_major: bool) -> list[Footprint]:
