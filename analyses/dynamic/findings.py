@@ -45,7 +45,7 @@ OF_MASKS = frozenset(("executor-not-in-membermask", SHUFFLE))
 """Names of findings about membermasks. A mask that is computed from memory may be right for the contents that the host writes."""
 OF_SHARED = frozenset(("smem-race", "implicit-warp-synchrony"))
 """Names of races in shared memory."""
-RACES = OF_SHARED | {"race-global", "dsmem-access-unsynchronised", "nc-load-of-written-memory"}
+RACES = OF_SHARED | {"race-global", "unordered-critical-section", "dsmem-access-unsynchronised", "nc-load-of-written-memory"}
 """Names of findings about two accesses of the same bytes, by addresses that made-up numbers may decide."""
 UPDATES = "red", "atom"
 """Mnemonics of atomic updates."""

@@ -19,6 +19,8 @@ OUT_OF_BOUNDS = "out-of-bounds-access"
 """The rule about accesses that leave an array."""
 EXITED = "exit-before-warp-collective"
 """The rule about threads that miss a warp-level operation because they have exited."""
+OF_LOCKS, OF_GLOBALS = "unordered-critical-section", "race-global"
+"""The rules about what a lock or flag does not order, and about races in global memory, such as those of a lock itself."""
 
 
 def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[Shown]) -> list[Diagnostic]:
@@ -161,12 +163,15 @@ def by_cause(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 
 def _explains(other: Diagnostic, one: Diagnostic) -> bool:
-    """Whether a finding need not be reported: a race that another rule also reports, or a read of bytes that have not been written yet,
-    since nothing orders it after the write. A weaker finding explains nothing."""
+    """Whether a finding need not be reported: a race that another rule also reports, a lock that orders nothing since its word is part of
+    a race itself, or a read of bytes that have not been written yet, since nothing orders it after the write. A weaker finding explains
+    nothing."""
     if ORDER.index(one.severity) < ORDER.index(other.severity):
         return False
     if one.name in RACES:
         return other.name not in RACES and _lines(one) <= _lines(other)
+    if one.name == OF_LOCKS:
+        return other.name == OF_GLOBALS and not _lines(one).isdisjoint(_lines(other))
     return (
         one.name == UNINITIALISED
         and bool(_conflict(other))

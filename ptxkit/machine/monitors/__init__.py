@@ -8,6 +8,7 @@ from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.addresses import Addresses
 from ptxkit.machine.monitors.barriers import Barriers
 from ptxkit.machine.monitors.grids import Grids
+from ptxkit.machine.monitors.locks import Locks
 from ptxkit.machine.monitors.matrices import Matrices
 from ptxkit.machine.monitors.mbarriers import Mbarriers
 from ptxkit.machine.monitors.races import FAMILIES, Races
@@ -18,6 +19,7 @@ CHECKS: dict[str, Callable[[Sequence[str]], Monitor]] = {
     "addresses": lambda _: Addresses(),
     "barriers": lambda _: Barriers(),
     "grids": lambda _: Grids(),
+    "locks": lambda _: Locks(),
     "matrices": lambda _: Matrices(),
     "mbarriers": lambda _: Mbarriers(),
     "uninitialized": lambda _: Uninitialized(),

@@ -21,6 +21,7 @@ from ptxkit.machine.monitors.kinds import Kind
 from ptxkit.machine.monitors.knowledge import Knowledge
 from ptxkit.machine.monitors.proxies import fenced_proxy
 from ptxkit.machine.operation import Operation
+from ptxkit.machine.polling import STRONG
 from ptxkit.machine.values.distinct import distinct_numbers
 
 if TYPE_CHECKING:
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 _SCOPES = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "gl": GPU, "sys": GPU}
-_STRONG = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
 _BARRIERS = ("bar", "barrier")
 _MATRICES, _SHORT_ROWS = ("ldmatrix", "stmatrix"), (".m8n8", ".m8n16")
 """Instructions that exchange rows of matrices between lanes, and the shapes with which each lane has one word of a row (9.7.15.4.15)."""
-_SPACES = (".global", ".shared")
+SPACES = (".global", ".shared")
+"""The state spaces whose accesses are ordered."""
 READONLY = (".nc", ".proxy::readonly")
 """Modifiers of loads through the read-only path."""
 
@@ -114,7 +115,7 @@ class Ordering(Monitor):
     def access(self, access: Access) -> None:
         space = ".shared" if access.space.startswith(".shared") else access.space
         lanes = access.lanes
-        if space not in _SPACES or access.proxy == "tensormap" or getattr(lanes, "site", None) is None:
+        if space not in SPACES or access.proxy == "tensormap" or getattr(lanes, "site", None) is None:
             return
         kind = self.kind(lanes.site)
         if kind.group or not kind.is_watched:
@@ -127,7 +128,7 @@ class Ordering(Monitor):
             self._gathered(lanes)
         self.accesses[space] = self.accesses.get(space, 0) + lanes.count
         if access.kind == "update" and lanes.site.bound.has(".cas") and access.values is not None and len(access.values) == 2:
-            writes = self._swapped(space, access)
+            writes = self.changing(space, access)
             for kind_of_access, chosen in (("read", np.flatnonzero(~writes)), ("update", np.flatnonzero(writes))):
                 if len(chosen):
                     at = np.broadcast_to(access.at, lanes.count)[chosen]
@@ -147,21 +148,23 @@ class Ordering(Monitor):
             places = lanes.place[lanes.warp == warp]
             self.knowledge.learn(places[:1], self.knowledge.together(places))
 
-    def _swapped(self, space: str, access: Access) -> Array:
-        """The lanes whose compare-and-swap writes. If it fails, it is a read (8.5)."""
+    def changing(self, space: str, access: Access) -> Array:
+        """The lanes whose compare-and-swap or exchange changes the word, one lane after the other. A compare-and-swap that fails is a read
+        (8.5)."""
         memory = self.launch.machine.memory
         buffer = memory.globals if space == ".global" else memory.shared
         lanes = access.lanes
         at = np.broadcast_to(np.asarray(access.at, np.int64), lanes.count)
-        compare, new = [lanes.broadcast(np.asarray(value)[()]) for value in access.values]
+        *compare, new = [lanes.broadcast(np.asarray(value)[()]) for value in access.values]
         held: dict[int, Any] = {}
         found = np.zeros(lanes.count, bool)
         for lane, where in enumerate(at.tolist()):
             if where not in held:
                 held[where] = buffer.span(where, access.size).tobytes()
-            if held[where] == compare[lane].tobytes():
+            given = new[lane].tobytes()
+            if held[where] == compare[0][lane].tobytes() if compare else held[where] != given:
                 found[lane] = True
-                held[where] = new[lane].tobytes()
+                held[where] = given
         return found
 
     def kind(self, site: Site) -> Kind:
@@ -178,7 +181,7 @@ class Ordering(Monitor):
         memory = next((one for one in bound.memory), None)
         order = memory.order.lstrip(".") if memory is not None and memory.order else "weak"
         scope = memory.scope.lstrip(".") if memory is not None and memory.scope else ""
-        strength = _SCOPES.get(scope, GPU) if order in _STRONG else 0
+        strength = _SCOPES.get(scope, GPU) if order in STRONG else 0
         line = self.launch.span(site).line
         group = group_of(bound)
         if group and not strength and Operation(bound).slot(".op"):
