@@ -101,6 +101,8 @@ class Locks(Monitor):
         self.polled: set[Location] = set()
         self.reports: dict[Location, list[Callable[[], None]]] = {}
         """Findings about a location, to be reported at the end unless threads wait for it."""
+        self.known: set[tuple[Location, int, int]] = set()
+        """The location and the instructions of each, by `id`."""
 
     def resident(self, residents: Residents) -> None:
         for order in self.orders:
@@ -178,6 +180,8 @@ class Locks(Monitor):
                 for n, order in enumerate(self.orders)
             ]
             for j, (i, write) in enumerate(zip(asked, before, strict=True)):
+                if (places[i], id(write.site), id(site)) in self.known:
+                    continue
                 by = [bool(one[j]) for one in known]
                 if by[TRUSTING] and not by[REAL if is_store else WAITING]:
                     self._unordered(access, i, places[i], site, write, by[WAITING])
@@ -249,6 +253,8 @@ class Locks(Monitor):
             "accesses": accesses, "space": place[0].removeprefix("."), "variable": variable, "offset": offset, "bytes": access.size,
         }  # fmt: skip
         cause = (write.site.path, site.path)
+
+        self.known.add((place, id(write.site), id(site)))
 
         def report() -> None:
             self.collected.add(cause, RULE, message, site, witness, severity=Severity.WARNING, related=related)
