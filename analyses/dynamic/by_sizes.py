@@ -48,6 +48,8 @@ WHOLE_ROWS = Sizes(counts=16)
 """Sizes with which rows are a multiple of 16 elements long, the usual requirement of a kernel that reads rows by vectors."""
 OF_BLOCK = Sizes(of_block=4), Sizes(of_block=2), Sizes(of_block=1)
 """Scalars that are multiples of the length of the thread block, and equal it, so that a CTA has one element for each thread."""
+ONE_ELEMENT, ONE_ITERATION = Sizes(single=True), Sizes(counts=1)
+"""Sizes with which a loop has a single iteration: the bound is 1, or as much as an iteration takes."""
 WHOLE_WARPS = Sizes(counts=2 * WARP)
 """Sizes with which rows are a multiple of a warp long."""
 NOT_TRIED = "other sizes were not tried"
@@ -93,13 +95,15 @@ def with_ones(case: Case, found: Findings) -> Findings:
 
 def with_one_iteration(case: Case, found: Findings) -> Findings:
     """With a single iteration of each loop that is bounded by a scalar: the scalar may be too large for the array that an access leaves,
-    unless the index wraps around, as that of a ring does."""
-    sizes = Sizes(single=True)
+    unless the index wraps around, as that of a ring does. Where an iteration takes several elements, the scalar is one, and then as many
+    as it takes."""
     asked = keep(found, lambda one: one.diagnostic.name == OUT_OF_BOUNDS and not wraps(case, one, LOOPED))
-    if not asked or case.is_usual(sizes):
-        return found
-    single = case.within(case.shape, sizes, asked)
-    return keep(found, lambda one: one not in asked or is_in(one, single))
+    left = asked
+    for sizes in (ONE_ELEMENT, ONE_ITERATION):
+        if left and not case.is_usual(sizes):
+            single = case.within(case.shape, sizes, left)
+            left = tuple([one for one in left if is_in(one, single)])
+    return keep(found, lambda one: one not in asked or one in left)
 
 
 def with_whole_rows(case: Case, found: Findings) -> Findings:

@@ -49,6 +49,16 @@ L: st.shared.u32 [%r3], %r2; add.u32 %r3, %r3, 4; add.u32 %r2, %r2, 1; setp.lt.u
     assert {one.doubt for one in done.found} == {SIZES}
 
 
+def test_a_single_iteration_may_take_several_elements() -> None:
+    # n words of a table of 25: with one word, the last two begin before the table, and with the 16 of one iteration they are in it
+    body = """.shared .align 4 .b8 t[100]; ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [n]; mov.u32 %r2, 0; mov.u32 %r3, t;
+shl.b32 %r4, %r1, 2; add.u32 %r4, %r4, %r3; st.shared.u32 [%r4+-8], %r1;
+L: ld.shared.u32 %r5, [%r3]; add.u32 %r2, %r2, 16; setp.lt.u32 %p1, %r2, %r1; @%p1 bra L; st.global.u32 [%rd1], %r5;"""
+    done = exercised(body, ".param .u64 p, .param .u32 n", ".reqntid 1")
+
+    assert {one.doubt for one in done.found if one.finding.diagnostic.name == "out-of-bounds-access"} == {SIZES}
+
+
 def test_a_loop_that_ends_sooner_leaves_the_array_at_another_copy_of_the_access() -> None:
     # 32 threads store words to an array of 16, two a round, and the last one on its own
     body = """.shared .align 4 .b8 t[64]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x; shl.b32 %r3, %r2, 2; mov.u32 %r4, t;
