@@ -21,7 +21,7 @@ from ptxkit.frozen import define
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.clocks import GPU
-from ptxkit.machine.monitors.collected import DOES, Collected, spoken_range, spoken_thread
+from ptxkit.machine.monitors.collected import Collected, spoken_range, spoken_thread
 from ptxkit.machine.monitors.kinds import Kind
 from ptxkit.machine.monitors.ordering import SPACES, Ordering
 from ptxkit.machine.polling import has_strong_stores, polls
@@ -201,18 +201,15 @@ class Locks(Monitor):
         waited = self.waited.get(thread)
         me, other = self.collected.names.thread(thread), self.collected.names.thread(write.thread)
         bytes_, line = self._named(place, access.size), self.collected.line
-        does = f"{spoken_thread(*me)} {DOES[access.kind]} {bytes_} (line {line(site)})"
-        wait = f"waiting for {self._named(waited[1], 4)} (line {line(waited[0])})" if waited else "other threads have waited"
-        wrote = f"{spoken_thread(*other)} wrote there (line {line(write.site)})"
-        if is_released:
-            why = f"but no fence follows the wait: what {wrote} may come later and remain"
-        elif access.kind == "read":
-            why = f"but what {wrote} is not released to it, at a scope that includes both: it may read the old value"
-        else:
-            why = f"but what {wrote} is not released to it, at a scope that includes both: the earlier value may remain"
-        message = f"{does} after {wait}, {why}"
+        what = f"{bytes_} (line {line(site)})"
+        does = f"{spoken_thread(*me)} may read an old value of {what}"
+        if access.kind != "read":
+            does = f"what {spoken_thread(*me)} writes to {what} may be lost"
+        wait = f"waiting for {self._named(waited[1], 4)} (line {line(waited[0])})" if waited else "a wait of another thread"
+        message = f"{does}: {wait} does not order it after the write by {spoken_thread(*other)} (line {line(write.site)})"
+        note = "no fence follows the wait" if is_released else "no release at a scope that includes both threads follows the write"
         related = [(write.site, "it is written here"), *([(waited[0], "the wait")] if waited else ())]
-        self._add(access, lane, place, site, write, message, related)
+        self._add(access, lane, place, site, write, message, related, (note,))
 
     def _one_sided(self, access: Access, lane: int, place: Location, site: Site, write: _Write) -> None:
         """Two stores that nothing orders, one of them in a critical section of a lock that the other thread does not hold."""
@@ -230,7 +227,7 @@ class Locks(Monitor):
         holds = f"while it holds {self._named(section.location, 4)} (line {line(section.site)})"
         message = (
             f"{spoken_thread(*named(inside[0]))} writes {bytes_} (line {line(inside[1])}) {holds}, and "
-            f"{spoken_thread(*named(outside[0]))} writes it without (line {line(outside[1])}): either value may be left there"
+            f"{spoken_thread(*named(outside[0]))} without (line {line(outside[1])}): either value may remain"
         )
         related = [(write.site, "it is written here, too"), (section.site, "the lock is taken here")]
 
@@ -243,7 +240,15 @@ class Locks(Monitor):
             section.found.append(report)
 
     def _add(
-        self, access: Access, lane: int, place: Location, site: Site, write: _Write, message: str, related: list[tuple[Site, str]]
+        self,
+        access: Access,
+        lane: int,
+        place: Location,
+        site: Site,
+        write: _Write,
+        message: str,
+        related: list[tuple[Site, str]],
+        notes: tuple[str, ...] = (),
     ) -> None:
         named, line = self.collected.names.thread, self.collected.line
         variable, offset = self.collected.names.variable(*place)
@@ -257,7 +262,7 @@ class Locks(Monitor):
         self.known.add((place, id(write.site), id(site)))
 
         def report() -> None:
-            self.collected.add(cause, RULE, message, site, witness, severity=Severity.WARNING, related=related)
+            self.collected.add(cause, RULE, message, site, witness, severity=Severity.WARNING, related=related, notes=notes)
 
         self.reports.setdefault(place, []).append(report)
 
