@@ -37,7 +37,7 @@ from ptxkit.analyses.execution.contents import COUNT, ZEROS
 from ptxkit.analyses.framework.bindings import bindings, has_matching
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.launches import Sizes
-from ptxkit.analyses.inputs.shapes import reached
+from ptxkit.analyses.inputs.reached import reached
 from ptxkit.analyses.memory.accesses import accesses
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.values import values

@@ -25,6 +25,8 @@ from ptxkit.analyses.dynamic.findings import (
 )
 from ptxkit.analyses.dynamic.once import Ran
 from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.inputs.reached import needs, read
+from ptxkit.analyses.inputs.reached import reached as functions
 from ptxkit.analyses.inputs.shapes import (
     AXES,
     MOST_THREADS,
@@ -40,12 +42,9 @@ from ptxkit.analyses.inputs.shapes import (
     is_hidden,
     may_have_other_dimensions,
     needless_axes,
-    needs,
-    read,
     shapes,
     shared_axes,
 )
-from ptxkit.analyses.inputs.shapes import reached as functions
 from ptxkit.analyses.inputs.single import group, suits_one_thread
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
 from ptxkit.analyses.memory.accesses import accesses

@@ -12,6 +12,7 @@ from ptxkit.analyses.dynamic.runs import Runs, Setting
 from ptxkit.analyses.execution.findings import OF_LAUNCH, UNKNOWN
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.launches import FEW, Sizes, is_compared
+from ptxkit.analyses.inputs.reached import read
 from ptxkit.analyses.inputs.shapes import (
     AXES,
     MOST_THREADS,
@@ -20,7 +21,6 @@ from ptxkit.analyses.inputs.shapes import (
     distinguished,
     fewest,
     may_have_other_dimensions,
-    read,
     singled_out,
 )
 from ptxkit.analyses.launch.launch import WARP

@@ -26,7 +26,8 @@ from ptxkit.analyses.inputs.fitting import is_guessed
 from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, is_compared
 from ptxkit.analyses.inputs.numbers import excuse_all
 from ptxkit.analyses.inputs.parameters import Role, parameters
-from ptxkit.analyses.inputs.shapes import Shape, meets_in_loops, needs, reached, shapes
+from ptxkit.analyses.inputs.reached import meets_in_loops, needs, reached
+from ptxkit.analyses.inputs.shapes import Shape, shapes
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound

@@ -10,7 +10,7 @@ from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.dynamic.once import Ran, Seen
 from ptxkit.analyses.framework.bindings import matching
 from ptxkit.analyses.framework.routine import Routine
-from ptxkit.analyses.inputs.shapes import reached
+from ptxkit.analyses.inputs.reached import reached
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.findings import Finding

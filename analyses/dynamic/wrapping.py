@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxkit.analyses.dynamic.case import Case
-from ptxkit.analyses.inputs.shapes import reached
+from ptxkit.analyses.inputs.reached import reached
 from ptxkit.analyses.memory.accesses import accesses
 from ptxkit.analyses.symbolic.terms import Term, walk
 from ptxkit.machine.findings import Finding

@@ -15,7 +15,7 @@ from ptxkit.analyses.execution.loading import loaded
 from ptxkit.analyses.framework import linting
 from ptxkit.analyses.framework.routine import routines
 from ptxkit.analyses.framework.rule import select
-from ptxkit.analyses.inputs.shapes import reached
+from ptxkit.analyses.inputs.reached import reached
 from ptxkit.analyses.linting.linting import lint
 from ptxkit.analyses.linting.running import Shown, is_executable
 from ptxkit.analyses.verify.verdict import REFUTED, VERIFIED, Verdict, is_wrong, verify

@@ -7,13 +7,14 @@ import random
 from collections.abc import Mapping
 
 from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.inputs.begins import DYNAMIC_SHARED, begins_of_parts
 from ptxkit.analyses.inputs.boxes import Fit, box_of
 from ptxkit.analyses.inputs.coverage import covering
 from ptxkit.analyses.inputs.example import Argument, Array, Example, Image, Map, MapName, Maps, Number, Structure
 from ptxkit.analyses.inputs.parameters import Leaf, Parameter, Role, Slot, parameters
+from ptxkit.analyses.inputs.reached import has_dynamic_shared
 from ptxkit.analyses.inputs.scales import most_of
-from ptxkit.analyses.inputs.shapes import Shape, has_dynamic_shared
-from ptxkit.analyses.inputs.shared_parts import DYNAMIC_SHARED, begins_of_parts
+from ptxkit.analyses.inputs.shapes import Shape
 from ptxkit.analyses.inputs.tiles import tiles
 from ptxkit.analyses.launch.launch import is_cooperative
 from ptxkit.frozen import frozen

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.parameters import conditions
-from ptxkit.analyses.inputs.shapes import reached
+from ptxkit.analyses.inputs.reached import reached
 from ptxkit.analyses.memory.accesses import accesses
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.terms import Term, walk

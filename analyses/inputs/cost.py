@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxkit.analyses.framework.bindings import has_matching
 from ptxkit.analyses.framework.routine import Routine
-from ptxkit.analyses.inputs.shapes import reached
+from ptxkit.analyses.inputs.reached import reached
 from ptxkit.isa.binding import Bound
 
 OPERATIONS, OPERATIONS_AN_INSTRUCTION = 4000, 6

@@ -481,22 +481,6 @@ def factors_of(terms: Iterable[Term]) -> set[Leaf]:
     return {leaf for one in products for arg in one.args for term in _factors(arg) if (leaf := leaf_of(term)) is not None}
 
 
-@fact
-def offsets(routine: Routine) -> frozenset[Leaf]:
-    """Parts of parameters that are only added to an index, and neither compared nor used otherwise: where a plane of an array begins."""
-    summands: set[Leaf] = set()
-    others = {leaf for condition in conditions(routine) for one in condition.leaves() if (leaf := leaf_of(one)) is not None}
-    for one in {one: None for address in addresses(routine) for one in walk(address)}:
-        if one.operator == "sum":
-            for atom, factor in one.parts:
-                leaf = leaf_of(atom)
-                if leaf is not None:
-                    (summands if factor == 1 else others).add(leaf)
-        else:
-            others.update([leaf for arg in one.args if (leaf := leaf_of(arg)) is not None])
-    return frozenset(summands - others)
-
-
 def _factors(term: Term) -> Iterator[Term]:
     """The factor in a product, stripped of extensions and constant scaling."""
     while term.operator in ("zext", "sext", "trunc"):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from ptxkit.analyses.framework.bindings import bindings, has_matching, specials_of
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.parameters import leaf_of
-from ptxkit.analyses.inputs.shapes import reached
+from ptxkit.analyses.inputs.reached import reached
 from ptxkit.analyses.memory.accesses import Access, accesses_by_instruction
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.registers.ssa import ssa

@@ -17,7 +17,8 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.numbers import OF_HOST, are_inconsistent, excuse_all
-from ptxkit.analyses.inputs.shapes import declares_block, reached, read
+from ptxkit.analyses.inputs.reached import reached, read
+from ptxkit.analyses.inputs.shapes import declares_block
 from ptxkit.analyses.inputs.words import spoken
 from ptxkit.analyses.launch.launch import MOST_THREADS, launch
 from ptxkit.diagnostics import Diagnostic, Severity

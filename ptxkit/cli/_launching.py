@@ -67,7 +67,8 @@ def of_options(module: Module, kernel: Routine, options: Options) -> Launch:
     from ptxkit.analyses.execution.launch import Launch, Variable
     from ptxkit.analyses.execution.parameters import parameters, states, variables
     from ptxkit.analyses.inputs.decisions import choices, decisions
-    from ptxkit.analyses.inputs.shapes import Shape, has_dynamic_shared
+    from ptxkit.analyses.inputs.reached import has_dynamic_shared
+    from ptxkit.analyses.inputs.shapes import Shape
     from ptxkit.analyses.launch.launch import is_cooperative
 
     grid, block = shape("grid", options.grid), shape("block", options.block)
@@ -92,10 +93,11 @@ def of_options(module: Module, kernel: Routine, options: Options) -> Launch:
 def _with_roles(kernel: Routine, shape: Any, arguments: Sequence[Argument]) -> Iterator[Argument]:
     """The arguments: a suitable map for each missing tensor map, and for numbers the role that the kernel gives them."""
     from ptxkit.analyses.execution.launch import MadeUp
+    from ptxkit.analyses.inputs.begins import begins_of_planes
     from ptxkit.analyses.inputs.launches import example
-    from ptxkit.analyses.inputs.parameters import Role, offsets, parameters
+    from ptxkit.analyses.inputs.parameters import Role, parameters
 
-    planes = sorted(offsets(kernel))
+    planes = sorted(begins_of_planes(kernel))
     likely = example(kernel, shape).launch.arguments
     for one, argument, made in zip(parameters(kernel), arguments, likely, strict=True):
         is_map = any(slot.role is Role.TENSOR_MAP for slot in one.slots)

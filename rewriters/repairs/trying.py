@@ -19,7 +19,8 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts
 from ptxkit.analyses.inputs.example import Argument, Example, Map, Number, Structure
 from ptxkit.analyses.inputs.launches import example, most_operations
-from ptxkit.analyses.inputs.shapes import Shape, declares_block, reached
+from ptxkit.analyses.inputs.reached import reached
+from ptxkit.analyses.inputs.shapes import Shape, declares_block
 from ptxkit.analyses.linting.running import MOST_MEMORY, first_code
 from ptxkit.diagnostics import Diagnostic, Edit, Severity
 from ptxkit.frozen import frozen

@@ -10,12 +10,13 @@ import ptxkit
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.inputs import toml
 from ptxkit.analyses.inputs.arguments import FEW, Sizes
+from ptxkit.analyses.inputs.begins import begins_of_planes
 from ptxkit.analyses.inputs.boxes import box_of, split
 from ptxkit.analyses.inputs.cost import IN_FLIGHT, OPERATIONS, OPERATIONS_AN_INSTRUCTION, most_operations
 from ptxkit.analyses.inputs.example import Array, Number, Structure, memory_of
 from ptxkit.analyses.inputs.fitting import is_guessed
 from ptxkit.analyses.inputs.launches import divides, example
-from ptxkit.analyses.inputs.parameters import MANY, SEVERAL, Role, are_many, belong_together, offsets, parameters
+from ptxkit.analyses.inputs.parameters import MANY, SEVERAL, Role, are_many, belong_together, parameters
 from ptxkit.analyses.inputs.shapes import declares_block, distinguishes_ctas, fewest, is_for_several_ctas, shapes
 from ptxkit.rewriters.profiling.description import parse
 
@@ -328,7 +329,7 @@ setp.lt.u32 %p1, %r3, %r2; @%p1 bra L; END:"""
 def test_what_is_only_added_to_an_index_says_where_a_plane_begins(index: str, is_offset: bool) -> None:
     found = kernel(f"ld.param.u64 %rd1, [p]; ld.param.u32 %r2, [n]; mov.u32 %r3, %tid.x; {index} {ELEMENT}", ".param .u64 p, .param .u32 n")
 
-    assert (("n", 0, 4) in offsets(found)) is is_offset
+    assert (("n", 0, 4) in begins_of_planes(found)) is is_offset
 
 
 @pytest.mark.parametrize(("apart", "is_limited"), [("8", True), ("%r9", False)])

@@ -1,4 +1,4 @@
-"""Numbers that say where a part of dynamic shared memory begins."""
+"""Numbers that say where a part of memory begins."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import pytest
 
 import ptxkit
 from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.inputs.begins import begins_of_parts
 from ptxkit.analyses.inputs.example import Number
 from ptxkit.analyses.inputs.launches import example
 from ptxkit.analyses.inputs.shapes import shapes
-from ptxkit.analyses.inputs.shared_parts import begins_of_parts
 
 KERNEL = """.version 8.0
 .target sm_80
