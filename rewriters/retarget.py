@@ -65,7 +65,7 @@ def retarget(module: Module, *, target: str = "", version: str = "") -> Rewrite:
     wanted = target or named
     split_target(wanted)
     if wanted not in targets():
-        raise ValueError(f"no target is known as {wanted!r}")
+        raise ValueError(f"there is no target {wanted!r}")
     if version and version != "lowest":
         since = targets()[wanted].since
         if parse_version(version) < since:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import math
+import os
 import re
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -167,6 +168,11 @@ def shape(what: str, text: str) -> Shape:
     return x, y, z
 
 
+def _memory_of_computer() -> int:
+    """The bytes of physical memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
 class _Given:
     """The arguments given by options, by parameter, and what options say of variables of the module, which follow the parameters."""
 
@@ -283,9 +289,11 @@ class _Given:
         name, _, said = text.partition("=")
         parts = said.split(":", 2)
         if len(parts) < 2 or parts[0] not in SIZES or not (parts[1].isdecimal() or parts[1] == ""):
-            raise CannotLaunch(f"--array takes NAME=TYPE:COUNT, as a=f32:4096, a=i32:100:zeros or a=f32::a.npy; not {text!r}")
+            raise CannotLaunch(f"--array takes NAME=TYPE:COUNT, such as a=f32:4096, a=i32:100:zeros or a=f32::a.npy; not {text!r}")
         fill = parts[2] if len(parts) > 2 else "random"
         count = int(parts[1]) if parts[1] else 0
+        if count * SIZES[parts[0]] > _memory_of_computer():
+            raise CannotLaunch(f"--array: {count} x {parts[0]} are more bytes than this computer has memory")
         array = Array(parts[0], (count,))
         if fill in ("zeros", "ones", "iota", "random"):
             array = attrs.evolve(array, fill=fill)
@@ -295,7 +303,7 @@ class _Given:
             try:
                 array = attrs.evolve(array, file=fill, shape=shape_of_file(fill, parts[0]))
             except (OSError, BadFile) as error:
-                raise CannotLaunch(f"--array: {fill}: {error}") from None
+                raise CannotLaunch(f"--array: {fill}: {getattr(error, 'strerror', None) or error}") from None
         for i in self._which(name, "--array"):
             described = Described("", (1, 1, 1), (1, 1, 1), (array,), seed=i)
             self.makers[i] = _maker(described)
@@ -331,7 +339,7 @@ class _Given:
         try:
             said = json.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise CannotLaunch(f"{path}: {error}") from None
+            raise CannotLaunch(f"{path}: {getattr(error, 'strerror', None) or error}") from None
         if not isinstance(said, dict):
             raise CannotLaunch(f"{path}: an object is needed, with tensor maps as its keys")
         for name, box in said.items():

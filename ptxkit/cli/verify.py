@@ -80,7 +80,9 @@ COVERED = {
     metavar="all|races,…",
     help="What to check: all, or some of races, addresses, barriers, …",
 )
-@click.option("--target", metavar="TARGET", help="The GPU to execute as, such as sm_90a; by default, the file's target.")
+@click.option(
+    "--target", type=_input.Target(), metavar="TARGET", help="The GPU to execute as, such as sm_90a; by default, the file's target."
+)
 @click.option(
     "--budget",
     type=click.FloatRange(0, min_open=True),
@@ -115,20 +117,25 @@ def command(
 
     Exit codes: 0 verified, 1 refuted, 2 could not run, 3 undecided.
     """
+    options = Options(block or "", grid, cluster, shared, parameters, arrays, memory, boxes, assumptions)
+    if description is not None and options != Options(""):
+        raise click.UsageError("--launch describes the whole launch: leave out the options for its shape and its arguments")
     from ptxkit.analyses.verify.verdict import verify
     from ptxkit.machine import Fault, Machine
     from ptxkit.machine.monitors import monitors_of
     from ptxkit.syntax import parse
 
+    read = path
     try:
         names = tuple([name.strip() for name in checks.split(",")])
         monitors_of(names)
         module = parse(files.read(path), path)
         machine = Machine(target or next((word for word in module.targets if word.startswith("sm_")), "sm_90a"))
         for library in libraries:
+            read = library
             machine.load(parse(files.read(library), library))
+        read = path
         code = machine.load(module)
-        options = Options(block or "", grid, cluster, shared, parameters, arrays, memory, boxes, assumptions)
         chosen = _of_file(module, path, kernel, description) if description is not None else _of_options(module, kernel, options)
         verdicts = []
         for routine, launch in chosen:
@@ -137,7 +144,7 @@ def command(
             verdicts.append((routine, agreed(module, routine.name, found)))
     except (files.CannotRead, CannotLaunch, OSError, ValueError, TypeError) as error:
         diagnostics = getattr(error, "diagnostics", ())
-        where = f"{path}:{diagnostics[0].span.line}:{diagnostics[0].span.column}: {diagnostics[0].message}" if diagnostics else str(error)
+        where = f"{read}:{diagnostics[0].span.line}:{diagnostics[0].span.column}: {diagnostics[0].message}" if diagnostics else str(error)
         click.echo(f"ptxkit: {where}", err=True)
         sys.exit(2)
     except Fault as fault:

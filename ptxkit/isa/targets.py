@@ -40,7 +40,7 @@ def parse_version(text: str) -> Version:
     """`"8.6"` as `(8, 6)`. Raises ValueError if the text is anything else."""
     major, dot, minor = text.partition(".")
     if not (dot and major.isdecimal() and minor.isdecimal()):
-        raise ValueError(f"a PTX version as 8.6 is expected, not {text!r}")
+        raise ValueError(f"{text!r} is not a PTX version, such as 8.6")
     return int(major), int(minor)
 
 
@@ -50,7 +50,7 @@ def split_target(name: str) -> tuple[int, str]:
     if number[-1:] in ("a", "f"):
         number, suffix = number[:-1], number[-1]
     if not name.startswith("sm_") or not number.isdecimal():
-        raise ValueError(f"a target as sm_90 or sm_90a is expected, not {name!r}")
+        raise ValueError(f"{name!r} is not a target, such as sm_90 or sm_90a")
     return int(number), suffix
 
 

@@ -142,6 +142,10 @@ class TestLaunch:
             (["--block", "64", "-k", "shaft"], "no kernel 'shaft'"),
             (["--block", "64", "--check", "rages"], "there is no check 'rages'"),
             (["--launch", "no such file"], "no such file"),
+            (["--launch", "a file", "--block", "64"], "leave out the options for its shape and its arguments"),
+            (["--block", "64", "--target", "sm_9"], "no target 'sm_9'"),
+            (["--block", "64", "--array", "a=u32:1000000000000000"], "more bytes than this computer has memory"),
+            (["--block", "64", "--array", "a=u32::none.npy"], "none.npy: No such file or directory"),
             (["--block", "64", "--assume", "different:a"], "--assume takes distinct:NAME, not 'different:a'"),
             (["--block", "64", "--assume", "distinct:n"], "nothing can be assumed about n: it is not an array"),
             (["--block", "64", "--memory", "a=1", "--assume", "distinct:a"], "nothing can be assumed about a: its contents were given"),
@@ -152,6 +156,12 @@ class TestLaunch:
 
         assert result.exit_code == 2
         assert message in result.stderr
+
+    def test_an_error_of_a_library_is_reported_there(self, shift: Path) -> None:
+        library = shift.parent / "library.ptx"
+        library.write_text(".version 8.0\n}")
+
+        assert f"ptxkit: {library}:2:1: " in run(str(shift), "--block", "64", "--library", str(library)).stderr
 
     @pytest.mark.parametrize("name", ["n", "1"])
     def test_a_parameter_by_name_or_number(self, shift: Path, name: str) -> None:
