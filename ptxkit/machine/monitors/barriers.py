@@ -29,7 +29,7 @@ from ptxkit.machine.asynchronous.arguments import named
 from ptxkit.machine.groups import WARP
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import deadlocks
-from ptxkit.machine.monitors.collected import Collected, Rule, opcode, spoken_index, spoken_thread, threads
+from ptxkit.machine.monitors.collected import Collected, Rule, do, opcode, spoken_index, spoken_thread, threads
 from ptxkit.machine.monitors.collectives import Collectives
 from ptxkit.machine.monitors.deadlocks import BARRIERS, spoken_lanes
 from ptxkit.machine.monitors.order import Order
@@ -275,12 +275,13 @@ class Barriers(Monitor):
         if what == "awaits":
             awaited = self._awaited(lanes.site, lanes, key == barrier)
             message = (
-                f"{threads(len(mine))} reach {where} with {awaited} (line {now}),"
+                f"{threads(len(mine))} {do(len(mine), 'reach')} {where} with {awaited} (line {now}),"
                 f" {len(before)} with a thread count of {int(self._expected[barrier]) or 'all'} (line {line})"
             )
         elif what == "mixed":
             this, other = opcode(lanes.site), opcode(site)
-            message = f"{threads(len(mine))} reach {where} with `{this}` (line {now}), {len(before)} with `{other}` (line {line})"
+            reach = do(len(mine), "reach")
+            message = f"{threads(len(mine))} {reach} {where} with `{this}` (line {now}), {len(before)} with `{other}` (line {line})"
         else:
             message = (
                 f"threads diverge before {where}: {len(mine)} reach it on line {now}, {len(before)} on line {line};"
@@ -446,7 +447,7 @@ class Barriers(Monitor):
         self.collected.add(
             (id(site), how),
             DIVERGENT,
-            f"{threads(len(before))} of CTA {self._cta(barrier)} wait at barrier {number} (line {line}),"
+            f"{threads(len(before))} of CTA {self._cta(barrier)} {do(len(before), 'wait')} at barrier {number} (line {line}),"
             f" but {len(mine)} other{'s' if len(mine) != 1 else ''} {what}",
             site,
             {"waiting": groups, **({how: len(mine)} if how in ("exited", "left") else {})},

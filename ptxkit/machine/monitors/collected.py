@@ -150,6 +150,11 @@ def threads(count: int) -> str:
     return f"{count} thread{'s' if count != 1 else ''}"
 
 
+def do(count: int, verb: str) -> str:
+    """A verb for a number of threads: `1 thread waits`, `2 threads wait`."""
+    return verb if count != 1 else f"{verb}{'es' if verb.endswith('ch') else 's'}"
+
+
 def bytes_of(count: int) -> str:
     """A number of bytes in words."""
     return f"{count} byte{'s' if count != 1 else ''}"

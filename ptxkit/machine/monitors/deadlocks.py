@@ -13,7 +13,7 @@ from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import arguments
 from ptxkit.machine.asynchronous import mbarrier as objects
 from ptxkit.machine.fault import Fault, Wait
-from ptxkit.machine.monitors.collected import Collected, Rule, threads
+from ptxkit.machine.monitors.collected import Collected, Rule, do, threads
 from ptxkit.machine.values.distinct import distinct_numbers
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _at_barriers(wait: Wait) -> list[Waiting]:
         awaited = expected or int(lanes.residents.alive_of_cta[key // BARRIERS])
         exited = lanes.residents.threads - int(lanes.residents.alive_of_cta[key // BARRIERS])
         missing = f"{arrived} of {awaited} threads have reached barrier {one}"
-        missing += f"; {threads(exited)} of the CTA have exited" if exited else ""
+        missing += f"; {threads(exited)} of the CTA {'have' if exited != 1 else 'has'} exited" if exited else ""
         found.append(Waiting(wait, lanes.index[mine], f"barrier {one}", COUNTED_BARRIER if expected else CTA_BARRIER, missing))
     return found
 
@@ -166,7 +166,7 @@ def report(collected: Collected, fault: Fault, groups: list[Waiting], could: dic
     for one, line in zip(groups, lines, strict=True):
         parts[line, one.what] = parts.get((line, one.what), 0) + len(one.index)
     ordered = sorted(parts.items(), key=lambda item: item[0][1] != first.what)
-    said = [f"{threads(count)} wait{'s' if count == 1 else ''} on line {line} for {what}" for (line, what), count in ordered if count]
+    said = [f"{threads(count)} {do(count, 'wait')} on line {line} for {what}" for (line, what), count in ordered if count]
     shown = said if len(said) < 3 else [*said[:2], f"{len(said) - 2} more groups wait elsewhere"]
     waiting_ = []
     for one, line in zip(groups, lines, strict=True):
