@@ -20,8 +20,8 @@ from ptxkit.machine.asynchronous.arguments import named
 from ptxkit.machine.loading import size_of
 from ptxkit.machine.memory import windows
 from ptxkit.machine.monitoring import Monitor
-from ptxkit.machine.monitors.asynchronous import group_of
 from ptxkit.machine.monitors.collected import DOES, Collected, Rule, bytes_of, short, spoken_thread
+from ptxkit.machine.monitors.queues import group_of
 from ptxkit.machine.passing import Byte, accessed, passed_as
 from ptxkit.machine.plans import CallParts, call_parts
 from ptxkit.names import Kind, Symbol

@@ -15,7 +15,6 @@ import attrs
 import numpy as np
 
 from ptxkit.frozen import define
-from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import mbarrier as objects
 from ptxkit.machine.asynchronous.agents import Footprint, coalesced
 from ptxkit.machine.interfaces import Races
@@ -24,6 +23,7 @@ from ptxkit.machine.memory.sparse import zeros
 from ptxkit.machine.monitors.clocks import CLUSTER, NOTHING, Clock
 from ptxkit.machine.monitors.kinds import Kind
 from ptxkit.machine.monitors.pieces import distinct, expanded, matching, overlaps, runs
+from ptxkit.machine.monitors.queues import Queues, after
 from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, code_of, numbers_of, repeated
 from ptxkit.machine.values.distinct import are_among, distinct_numbers
 
@@ -35,34 +35,6 @@ WARP, WARPGROUP = 32, 128
 BYTES_AN_OPERATION = 2048
 """Tracking this many bytes in flight costs as much as executing an operation."""
 WORD = 4
-SIGNALLED = "mbarrier"
-"""The group of operations whose completion an mbarrier signals."""
-
-RULES = {
-    "A001": "cpasync-read-before-wait",
-    "A002": "wait-before-commit",
-    "A003": "wait-group-too-weak",
-    "A005": "cpasync-missing-barrier-after-wait",
-    "A006": "cpasync-overlap-in-group",
-    "A010": "slot-refill-without-barrier",
-    "A011": "bulk-source-overwritten",
-    "A012": "bulk-store-not-committed",
-    "A013": "bulk-wait-by-non-issuer",
-    "A014": "bulk-store-not-waited-before-exit",
-    "A015": "wrong-async-group-kind",
-    "M018": "slot-released-before-last-read",
-    "M019": "async-data-read-without-wait",
-    "T004": "tmem-dealloc-before-readers",
-    "T005": "tcgen05-mma-not-committed",
-    "T006": "tcgen05-missing-thread-fence",
-    "W007": "wgmma-operand-slot-released",
-}
-
-
-def group_of(bound: Bound) -> str:
-    """The queue in which an instruction starts an operation, or `mbarrier`; empty if it is not asynchronous."""
-    opened = next((one.group for one in bound.asynchronous if one.action == "open"), "")
-    return opened or (SIGNALLED if any(memory.is_async for memory in bound.memory) else "")
 
 
 @define(eq=False)
@@ -126,9 +98,7 @@ class InFlight:
         self._reads: dict[str, _Reads] = {}
         """The same reads as columns, cached until there are more."""
         self.done_marks: dict[str, Array] = {}
-        self.committed: dict[str, Array] = {}
-        self.waited: dict[str, Array] = {}
-        """How often each thread has waited in a queue."""
+        self.queues = Queues(self.races)
         self.known: dict[tuple[str, int], int] = {}
         """What mbarriers signal of a thread's operations, which a wait in their queue teaches it, too."""
         self.ordered: dict[str, tuple[int, set[tuple[Any, ...]]]] = {}
@@ -173,7 +143,7 @@ class InFlight:
             footprint = coalesced(footprint)
             place = lanes.place[footprint.lane]
             self.races.launch.operations += int(footprint.size.sum()) // BYTES_AN_OPERATION
-            waits = self._waits(place)
+            waits = self.queues.waits(place)
             one = Flying(flight, kind, footprint, place, np.ones(len(place), bool), waits)
             self._against_threads(one)
             self.check(footprint.space, footprint.at, footprint.size, footprint.kind, kind, place + knowledge.first)
@@ -184,25 +154,13 @@ class InFlight:
             self._mark(one, np.arange(len(one.place)), 1)
         self.flying += mine
 
-    def _waits(self, place: Array) -> Array:
-        """How often threads have waited, in all queues together."""
-        return sum([self._counts(self.waited, queue)[place] for queue in self.waited], 0 * place)
-
-    def _counts(self, by: dict[str, Array], queue: str) -> Array:
-        """The counters of all resident threads for a queue."""
-        found, count = by.get(queue), self.races.knowledge.count
-        if found is None or len(found) < count:
-            known = found if found is not None else np.zeros(0, np.int64)
-            found = by[queue] = np.concatenate([known, np.zeros(count - len(known), np.int64)])
-        return found
-
     def committed_(self, lanes: Any, queue: str) -> None:
-        self._counts(self.committed, queue)[lanes.place] += 1
+        self.queues.commit(lanes.place, queue)
 
     def awaited(self, lanes: Any, queue: str, limit: Array, reading: bool) -> None:
         """Threads now know that groups of theirs are complete."""
         knowledge = self.races.knowledge
-        self._counts(self.waited, queue)[lanes.place] += 1
+        self.queues.wait(lanes.place, queue)
         for place in lanes.place.tolist() if self.known else ():
             signalled = self.known.get((queue, place))
             if signalled is not None:
@@ -321,7 +279,7 @@ class InFlight:
                 continue
             rows = np.flatnonzero(one.left & are_among(one.place, lanes.place))
             if len(rows):
-                rule, why = self._lacking(one, int(rows[0]))
+                rule, why = self.queues.lacking(one, int(rows[0]))
                 self.races.unawaited(one, int(rows[0]), len(rows), rule or "A014", why)
 
     # --- from in flight to completed
@@ -586,38 +544,8 @@ class InFlight:
         start = max(int(at[i]), int(one.footprint.at[row]))
         end = min(int(at[i] + size[i]), int(one.footprint.at[row] + one.footprint.size[row]))
         threads = int(one.place[row]) + self.races.knowledge.first, int(thread[i])
-        rule, why = self._early(one, row, how, kind, threads[1] - self.races.knowledge.first)
+        rule, why = self.queues.early(one, row, how, kind, threads[1] - self.races.knowledge.first)
         self.races.conflict(one.footprint.space, start, end, threads, (one.kind, kind), (one.footprint.kind, how), len(now), rule, why)
-
-    def _early(self, one: Flying, row: int, how: str, kind: Kind, place: int) -> tuple[str, str]:
-        """What is missing between an operation in flight and an access: the rule, and the reason in words."""
-        queue, issuer = one.flight.queue, int(one.place[row])
-        source = one.footprint.kind == "read"
-        if not queue:
-            return ("A011" if source else "M019"), "no thread has observed its completion"
-        if queue not in ("cp.async", "bulk"):
-            return ("T005" if queue == "tcgen05" else "W007"), "the operation is still in flight"
-        if kind.group == queue and issuer == place and how == "write" == one.footprint.kind:
-            return "A006", "both are in flight"
-        rule, why = self._lacking(one, row)
-        return rule or ("A011" if source else "A001"), why or "nothing has waited for it"
-
-    def _lacking(self, one: Flying, row: int) -> tuple[str, str]:
-        """What is wrong with the waits for an operation of a group; empty if there are none."""
-        queue, issuer = one.flight.queue, int(one.place[row])
-        waited = self._counts(self.waited, queue)
-        everywhere = int(self._waits(np.array([issuer]))[0]) > one.waits[row]
-        is_open = bool(one.flight.group[one.footprint.lane[row]] >= self._counts(self.committed, queue)[issuer])
-        if everywhere and not waited[issuer]:
-            return "A015", "the wait between them is for groups of another kind"
-        if is_open and (everywhere or queue == "bulk"):
-            return ("A012" if queue == "bulk" else "A002"), "the copy is in no group that was waited for: it has not been committed"
-        if everywhere:
-            return ("A011" if one.footprint.kind == "read" else "A003"), "the wait between them leaves its group in flight"
-        threads = self.races.knowledge.threads
-        if any(place != issuer and place // threads == issuer // threads for place in np.flatnonzero(waited).tolist()):
-            return ("A013" if queue == "bulk" else "A005"), "a thread waits only for its own groups"
-        return "", ""
 
 
 def _is_marked(column: Array, words: Array) -> bool:
@@ -630,19 +558,4 @@ def _extent(at: Array, size: Array) -> tuple[int, int]:
     return int(at.min()), int((at + size).max())
 
 
-def after(earlier: Kind, what: str, later: Kind, how: str) -> str:
-    """The rule for a race with an asynchronous side; empty if it is the same as for other races."""
-    if earlier.group in ("wgmma", "tcgen05") and what == "read":
-        return "W007"
-    if earlier.group == SIGNALLED and what != "read":
-        return "M019"
-    if earlier.group == "bulk":
-        return "A013"
-    if earlier.group == "cp.async":
-        return "A005" if what != "read" else "A010"
-    if what == "read" and how != "read":
-        return {"cp.async": "A010", SIGNALLED: "M018"}.get(later.group, "")
-    return ""
-
-
-__all__ = ["RULES", "Flying", "InFlight", "after", "group_of"]
+__all__ = ["Flying", "InFlight"]

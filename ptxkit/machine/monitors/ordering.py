@@ -15,11 +15,11 @@ from ptxkit.machine.asynchronous.arguments import located, named
 from ptxkit.machine.barriers import BARRIERS
 from ptxkit.machine.groups import WARP, Lanes
 from ptxkit.machine.monitoring import Monitor
-from ptxkit.machine.monitors.asynchronous import group_of
 from ptxkit.machine.monitors.clocks import CLUSTER, CTA, GPU, NOTHING, Clocks, Releases
 from ptxkit.machine.monitors.kinds import Kind
 from ptxkit.machine.monitors.knowledge import Knowledge
 from ptxkit.machine.monitors.proxies import fenced_proxy
+from ptxkit.machine.monitors.queues import group_of
 from ptxkit.machine.operation import Operation
 from ptxkit.machine.polling import STRONG
 from ptxkit.machine.values.distinct import distinct_numbers

@@ -11,7 +11,7 @@ from ptxkit.frozen import define
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.findings import Finding, launch_as_json
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
-from ptxkit.machine.monitors import asynchronous, proxies, tensor_waits
+from ptxkit.machine.monitors import proxies, queues, tensor_waits
 from ptxkit.machine.monitors.collected import spoken_index, spoken_range, spoken_thread
 from ptxkit.machine.monitors.naming import Dimensions, Side
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 WARP = 32
 _DOES = {"read": "reads", "write": "writes", "update": "updates"}
-_NAMES = {**asynchronous.RULES, **proxies.RULES, tensor_waits.RULE: tensor_waits.NAME}
+_NAMES = {**queues.RULES, **proxies.RULES, tensor_waits.RULE: tensor_waits.NAME}
 _SEVERITIES = {"P003": Severity.WARNING, "P004": Severity.INFO, "T006": Severity.INFO}
 """Severities of what the manual requires and widely used compilers omit; everything else is an error."""
 
@@ -47,7 +47,7 @@ class Race:
         """The checks that report it."""
         if self.rule in proxies.RULES:
             return frozenset({"proxies"})
-        is_async = any(isinstance(site.bound, Bound) and asynchronous.group_of(site.bound) for site in self.sites)
+        is_async = any(isinstance(site.bound, Bound) and queues.group_of(site.bound) for site in self.sites)
         return frozenset({"races", "async"} if is_async else {"races"})
 
     def is_of_a_warp(self, launch: Launch) -> bool:
@@ -120,13 +120,13 @@ def _who(race: Race, number: int) -> str:
     side, bound = race.accesses[number], race.sites[number].bound
     is_named = number == 1 and side.cta == race.accesses[0].cta
     who = f"thread {spoken_index(side.thread)}" if is_named else spoken_thread(side.cta, side.thread)
-    return f"`{bound.opcode}` of {who}" if isinstance(bound, Bound) and asynchronous.group_of(bound) else who
+    return f"`{bound.opcode}` of {who}" if isinstance(bound, Bound) and queues.group_of(bound) else who
 
 
 def _is_repeated(race: Race) -> bool:
     """Whether one thread has started both sides by instructions with the same opcode."""
     first, second = (site.bound for site in race.sites)
-    if not isinstance(first, Bound) or not isinstance(second, Bound) or not asynchronous.group_of(first):
+    if not isinstance(first, Bound) or not isinstance(second, Bound) or not queues.group_of(first):
         return False
     return first.opcode == second.opcode and len({(side.cta, side.thread) for side in race.accesses}) == 1
 
