@@ -11,19 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from ptxkit.frozen import define
 from ptxkit.machine.asynchronous import mbarrier as objects
-from ptxkit.machine.asynchronous.agents import Footprint, coalesced
+from ptxkit.machine.asynchronous.agents import coalesced
 from ptxkit.machine.interfaces import Races
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.memory.sparse import zeros
 from ptxkit.machine.monitors.clocks import CLUSTER, NOTHING, Clock
 from ptxkit.machine.monitors.kinds import Kind
 from ptxkit.machine.monitors.pieces import distinct, expanded, matching, overlaps, runs
-from ptxkit.machine.monitors.queues import Queues, after
+from ptxkit.machine.monitors.queues import Flying, Queues, after, extent
 from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, code_of, numbers_of, repeated
 from ptxkit.machine.values.distinct import are_among, distinct_numbers
 
@@ -35,25 +34,6 @@ WARP, WARPGROUP = 32, 128
 BYTES_AN_OPERATION = 2048
 """Tracking this many bytes in flight costs as much as executing an operation."""
 WORD = 4
-
-
-@define(eq=False)
-class Flying:
-    """The accesses of an operation in flight, one row each. `left` marks the rows whose completion is not yet known."""
-
-    flight: Flight
-    kind: Kind
-    footprint: Footprint
-    place: Array
-    left: Array
-    waits: Array
-    """For each row, how often its thread had waited in any queue when the operation started."""
-    start: int = attrs.field(init=False)
-    end: int = attrs.field(init=False)
-    """The bytes from the first to the last of all rows."""
-
-    def __attrs_post_init__(self) -> None:
-        self.start, self.end = _extent(self.footprint.at, self.footprint.size)
 
 
 @define(eq=False)
@@ -352,7 +332,7 @@ class InFlight:
         others = [one for one in self.flying if one.footprint.space == space and not (how == "read" == one.footprint.kind)]
         if not others:
             return []
-        start, end = _extent(at, size)
+        start, end = extent(at, size)
         return [one for one in others if start < one.end and one.start < end and not self._commute(one.kind, kind, how)]
 
     def _commute(self, one: Kind, other: Kind, how: str) -> bool:
@@ -553,9 +533,4 @@ def _is_marked(column: Array, words: Array) -> bool:
     return bool(column.take(words, mode="clip").any())
 
 
-def _extent(at: Array, size: Array) -> tuple[int, int]:
-    """The start of the first and the end of the last of some ranges of bytes; there is at least one."""
-    return int(at.min()), int((at + size).max())
-
-
-__all__ = ["Flying", "InFlight"]
+__all__ = ["InFlight"]

@@ -30,10 +30,10 @@ from ptxkit.machine.monitors.shadow import Entries, Shadow, repeated
 from ptxkit.machine.values.distinct import are_among, distinct_numbers
 
 if TYPE_CHECKING:
-    from ptxkit.machine.monitors.asynchronous import Flying
     from ptxkit.machine.monitors.comparing import Rows
     from ptxkit.machine.monitors.kinds import Kind
     from ptxkit.machine.monitors.knowledge import Knowledge
+    from ptxkit.machine.monitors.queues import Flying
 
 Array = np.ndarray[Any, Any]
 EFFECT = "proxy-fence-"

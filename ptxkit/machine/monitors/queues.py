@@ -1,4 +1,4 @@
-"""The groups of asynchronous operations that threads have committed and waited for, and which rule an early use violates.
+"""Operations in flight, the groups of them that threads have committed and waited for, and which rule an early use violates.
 
 Operations start in a queue (`cp.async`, `bulk`, `wgmma`, `tcgen05`, …), in which their threads commit and wait for groups, or signal an
 mbarrier (ISA 9.7.10.24, 9.7.14.15, 9.7.15, 9.7.16).
@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
+
+from ptxkit.frozen import define
 
 if TYPE_CHECKING:
     from ptxkit.isa.binding import Bound
+    from ptxkit.machine.asynchronous import Flight
+    from ptxkit.machine.asynchronous.agents import Footprint
     from ptxkit.machine.interfaces import Races
-    from ptxkit.machine.monitors.asynchronous import Flying
     from ptxkit.machine.monitors.kinds import Kind
 
 Array = np.ndarray[Any, Any]
@@ -45,6 +49,25 @@ def group_of(bound: Bound) -> str:
     """The queue in which an instruction starts an operation, or `mbarrier`; empty if it is not asynchronous."""
     opened = next((one.group for one in bound.asynchronous if one.action == "open"), "")
     return opened or (SIGNALLED if any(memory.is_async for memory in bound.memory) else "")
+
+
+@define(eq=False)
+class Flying:
+    """The accesses of an operation in flight, one row each. `left` marks the rows whose completion is not yet known."""
+
+    flight: Flight
+    kind: Kind
+    footprint: Footprint
+    place: Array
+    left: Array
+    waits: Array
+    """For each row, how often its thread had waited in any queue when the operation started."""
+    start: int = attrs.field(init=False)
+    end: int = attrs.field(init=False)
+    """The bytes from the first to the last of all rows."""
+
+    def __attrs_post_init__(self) -> None:
+        self.start, self.end = extent(self.footprint.at, self.footprint.size)
 
 
 class Queues:
@@ -107,6 +130,11 @@ class Queues:
         return "", ""
 
 
+def extent(at: Array, size: Array) -> tuple[int, int]:
+    """The start of the first and the end of the last of some ranges of bytes; there is at least one."""
+    return int(at.min()), int((at + size).max())
+
+
 def after(earlier: Kind, what: str, later: Kind, how: str) -> str:
     """The rule for a race with an asynchronous side; empty if it is the same as for other races."""
     if earlier.group in ("wgmma", "tcgen05") and what == "read":
@@ -122,4 +150,4 @@ def after(earlier: Kind, what: str, later: Kind, how: str) -> str:
     return ""
 
 
-__all__ = ["RULES", "Queues", "after", "group_of"]
+__all__ = ["RULES", "Flying", "Queues", "after", "extent", "group_of"]

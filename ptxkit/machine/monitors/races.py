@@ -15,7 +15,7 @@ import numpy as np
 from ptxkit.machine.groups import Lanes
 from ptxkit.machine.matrices.tensor_memory import CELL, COLUMNS, LANES
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
-from ptxkit.machine.monitors.asynchronous import Flying, InFlight
+from ptxkit.machine.monitors.asynchronous import InFlight
 from ptxkit.machine.monitors.clocks import GPU
 from ptxkit.machine.monitors.comparing import Comparison, Pairs
 from ptxkit.machine.monitors.kinds import Kind
@@ -23,7 +23,7 @@ from ptxkit.machine.monitors.naming import Names, Side
 from ptxkit.machine.monitors.ordering import Ordering
 from ptxkit.machine.monitors.pieces import distinct, expanded
 from ptxkit.machine.monitors.proxies import AFTER_SYNCHRONIZATION, RULES, Fences, fenced_proxy
-from ptxkit.machine.monitors.queues import after
+from ptxkit.machine.monitors.queues import Flying, after
 from ptxkit.machine.monitors.reports import Race, reported
 from ptxkit.machine.monitors.shadow import bytes_of, repeated
 from ptxkit.machine.monitors.tensor_waits import TensorWaits, waits_for
