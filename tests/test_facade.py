@@ -139,7 +139,10 @@ class TestSubjects:
             ptxkit.requires(other)  # type: ignore[arg-type]
 
     def test_one_probe(self) -> None:
-        assert ptxkit.instrument(SCALE, "block-counts").text == ptxkit.instrument(SCALE, ["block-counts"]).text
+        one = ptxkit.instrument(SCALE, "block-counts")
+
+        assert one.text == ptxkit.instrument(SCALE, ["block-counts"]).text
+        assert [probe.name for probe in one.manifest.probes] == ["block-counts"]
 
     def test_probes_in_one_kernel(self) -> None:
         text = ".version 8.0 .target sm_80 .address_size 64 .entry one() { ret; } .entry other() { ret; }"

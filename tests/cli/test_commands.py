@@ -243,7 +243,7 @@ class TestExplain:
         assert "Needs" in result.stdout
 
     def test_rules_in_any_case(self) -> None:
-        assert run("explain", "c001").stdout == run("explain", "C001").stdout
+        assert run("explain", "c001").stdout == run("explain", "C001").stdout != ""
 
     @pytest.mark.parametrize(("name", "near"), [("%tix", "%tid"), (".maxntidd", ".maxntid"), ("sm_91a", "sm_90a"), ("ldmatrx", "ldmatrix")])
     def test_what_is_near(self, name: str, near: str) -> None:

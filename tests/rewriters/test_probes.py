@@ -105,10 +105,12 @@ class TestCounts:
         made = instrument(module, [f"block-counts:derive={derive}"])
         lot = random.Random(1)
         known = {function["function"]: function for function in made.manifest.probes[0].data.get("functions", ())}
+        derived = 0
         for routine in routines(module):
             function = known.get(routine.name)
             if function is None or function["direct"]:
                 continue
+            derived += 1
             taken, entered = walked(routine, lot)
             counters: dict[int, int] = {}
             for (*_, counter), count in zip(function["ways"], taken, strict=True):
@@ -119,6 +121,8 @@ class TestCounts:
 
             assert found == taken
             assert counts_of_blocks(function, found) == [entered[block] for block, *_ in function["blocks"]]
+
+        assert derived
 
     def test_fewest_counters(self) -> None:
         module = kernel("setp.eq.u32 %p1, %r1, 0;\n@%p1 bra L;\nadd.u32 %r1, %r1, 1;\nL:\nret;")

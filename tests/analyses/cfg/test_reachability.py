@@ -86,6 +86,7 @@ class TestPostOrder:
         acyclic = [[to for to in after if to > node] for node, after in enumerate(graph)]
         position = {node: i for i, node in enumerate(post_order(0, acyclic.__getitem__))}
 
+        assert position.keys() == closure([0], acyclic.__getitem__)
         assert all(position[to] < position[node] for node in position for to in acyclic[node])
 
 

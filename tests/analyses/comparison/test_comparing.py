@@ -192,6 +192,7 @@ def test_fixtures_are_equal_to_themselves_renamed(path: Path) -> None:
         other = rewriters["rename"](module, prefix="x_", what="registers").module
     other = rewriters["rename"](rewriters["renumber"](other).module, prefix="x_", what="labels").module
 
+    assert other.text.count("x_") > module.text.count("x_")
     assert compare(module, ptxkit.parse(other.text)).is_equal
 
 

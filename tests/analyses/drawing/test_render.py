@@ -90,6 +90,7 @@ def test_all_words_of_a_row_stand_on_one_line() -> None:
     nodes = [group for group in document.getElementsByTagName("g") if group.getAttribute("class") == "node"]
     heights = [sorted({float(text.getAttribute("y")) for text in node.getElementsByTagName("text")}) for node in nodes]
 
+    assert len(nodes) == 12 and all(heights)
     assert all(below - above > 8 for found in heights for above, below in pairwise(found))
 
 

@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("numpy")
 
+from ptxkit.analyses.framework.routine import routines
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.diagnostics import Diagnostic, Edit, Severity
 from ptxkit.rewriters.repairs import repair
@@ -77,11 +78,15 @@ def test_places_are_where_all_threads_come() -> None:
 
 
 def test_a_place_is_on_every_path() -> None:
-    seen = LOOKING.at(text_of("guarded"))
-    routine = seen.facts.routines[0]
+    text = """.version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() {
+.reg .pred %p1; .reg .b32 %r<3>; .shared .b32 s[64]; mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 32;
+st.shared.u32 [s], %r1; @%p1 bra L; st.shared.u32 [s+4], %r1; L: ld.shared.u32 %r2, [s]; ret; }"""
+    (routine,) = routines(parse(text))
+    store, branch, load = 2, 3, 5
 
-    assert between(routine, 4, 8) and all(isinstance(point, Point) for point in between(routine, 4, 8))
-    assert between(routine, 8, 4) == []
+    # neither before nor after the store that a branch skips
+    assert between(routine, store, load) == [Point(load), Point(branch)]
+    assert between(routine, load, store) == []
 
 
 def test_a_compiler_has_the_last_word(monkeypatch: pytest.MonkeyPatch) -> None:
