@@ -147,6 +147,8 @@ class Compiler:
 
         run.at = -1  # type: ignore[attr-defined]
         run.places = {}  # type: ignore[attr-defined]
+        # an event shows all registers
+        run.loads = range(len(body.dtypes))  # type: ignore[attr-defined]
         return run
 
     def first_failing(self, block: BasicBlock, otherwise: int) -> int:

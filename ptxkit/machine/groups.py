@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 WARP = 32
+DEEP = 8
+"""So many splits may be nested before a part takes all of its registers."""
 
 
 class Lanes:
@@ -265,17 +267,60 @@ class Frame:
         return [take(x, positions) for x in self.registers]
 
 
-class Group:
-    """Lanes at a block of a function. `registers` is a list by register number of arrays over the lanes, or scalars."""
+class Split:
+    """The lanes and registers of a group when it was split. A register that is None is that of the split above, at `positions`."""
 
-    __slots__ = ("block", "body", "frame", "lanes", "registers")
+    __slots__ = ("above", "depth", "lanes", "positions", "registers")
+
+    def __init__(self, group: Group) -> None:
+        self.lanes = group.lanes
+        self.registers = group.held
+        self.above = group.split
+        self.positions = group.positions
+        self.depth: int = 1 + (self.above.depth if self.above is not None else 0)
+
+    def value(self, i: int) -> Array:
+        """A register of all lanes that were split."""
+        x = self.registers[i]
+        if x is None:
+            assert self.above is not None
+            x = self.registers[i] = self.above.value(i).take(self.positions)
+        return x  # type: ignore[no-any-return]
+
+
+class Group:
+    """Lanes at a block of a function. `registers` is a list by register number of arrays over the lanes, or scalars.
+
+    The parts of a split group take their lanes' values of a register when a block reads it: until then it is None in `held`, and the value
+    is that of `split` at `positions`. Most registers are still there when the parts join again.
+    """
+
+    __slots__ = ("block", "body", "frame", "held", "lanes", "positions", "split")
 
     def __init__(self, body: Body, block: int, lanes: Lanes, registers: list[Any], frame: Frame | None) -> None:
         self.body = body
         self.block = block
         self.lanes = lanes
-        self.registers = registers
+        self.held = registers
         self.frame = frame
+        self.split: Split | None = None
+        self.positions: Any = None
+
+    @property
+    def registers(self) -> list[Any]:
+        """All registers, none of them left in the split."""
+        if self.split is not None:
+            self.take(range(len(self.held)))
+            self.split = None
+        return self.held
+
+    def take(self, numbers: Iterable[int]) -> None:
+        """Takes registers from the split, where they are still there."""
+        held = self.held
+        for i in numbers:
+            if held[i] is None:
+                assert self.split is not None
+                held[i] = self.split.value(i).take(self.positions)
 
     @property
     def path(self) -> tuple[int, ...]:
@@ -296,6 +341,25 @@ class Group:
             x = own[i]
             registers[i] = x.take(positions) if getattr(x, "ndim", 0) else x
         return Group(self.body, self.block, lanes, registers, self.frame)
+
+    def parts(self, each: Sequence[tuple[int, Array]], live: Sequence[Iterable[int]], blank: list[Any]) -> list[Group]:
+        """The parts that go to some blocks, each with a block and positions, and with the registers that are live there. The group itself
+        ends."""
+        if self.split is not None and self.split.depth >= DEEP:
+            self.take(range(len(self.held)))
+            self.split = None
+        split = Split(self)
+        found = []
+        for (block, positions), numbers in zip(each, live, strict=True):
+            registers = list(blank)
+            for i in numbers:
+                x = split.registers[i]
+                is_same = x is not None and not getattr(x, "ndim", 0)
+                registers[i] = x if is_same else None
+            part = Group(self.body, block, self.lanes.at(positions), registers, self.frame)
+            part.split, part.positions = split, positions
+            found.append(part)
+        return found
 
 
 def take(x: Any, positions: Array) -> Any:
@@ -320,11 +384,15 @@ def joined(groups: list[Group], live: Iterable[int], blank: list[Any]) -> Group:
         live = list(live)
         return joined([joined(groups[:half], live, blank), joined(groups[half:], live, blank)], live, blank)
     residents = first.lanes.residents
+    split = first.split if all(group.split is first.split for group in groups) else None
     places = np.concatenate([group.lanes.place for group in groups])
     # pieces are interleaved in thread order
     if len(places) == residents.count:
         lanes = residents.all
         target = places
+    elif split is not None and len(places) == split.lanes.count:
+        lanes = split.lanes
+        target = np.searchsorted(lanes.place, places)
     else:
         order = places.argsort(kind="stable")
         target = np.empty(len(order), np.int64)
@@ -332,12 +400,33 @@ def joined(groups: list[Group], live: Iterable[int], blank: list[Any]) -> Group:
         lanes = type(first.lanes)(residents, places.take(order))
     ends = np.cumsum([group.lanes.count for group in groups]).tolist()
     targets = [target[end - group.lanes.count : end] for end, group in zip(ends, groups, strict=True)]
-    registers = _merged([group.registers for group in groups], targets, lanes.count, live, list(blank))
     frame = first.frame
     if frame is not groups[1].frame:
         assert frame is not None and groups[1].frame is not None
         frame = _joined_frames(frame, groups[1].frame, first.lanes, groups[1].lanes, lanes, targets)
-    return Group(first.body, first.block, lanes, registers, frame)
+    registers = list(blank)
+    found = Group(first.body, first.block, lanes, registers, frame)
+    if split is not None:
+        left = [i for i in live if all(group.held[i] is None for group in groups)]
+        _leave(found, left, split, groups, targets)
+        live = sorted(set(live).difference(left))
+    for group in groups:
+        group.take(live)
+    _merged([group.held for group in groups], targets, lanes.count, live, registers)
+    return found
+
+
+def _leave(found: Group, left: Sequence[int], split: Split, groups: list[Group], targets: list[Array]) -> None:
+    """Leaves registers that none of some joined parts has taken in their split; all parts together have the registers that were split."""
+    is_whole = found.lanes.count == split.lanes.count
+    for i in left:
+        found.held[i] = split.registers[i] if is_whole else None
+    if is_whole:
+        found.split, found.positions = split.above, split.positions
+        return
+    found.split, found.positions = split, np.empty(found.lanes.count, np.int64)
+    for group, target in zip(groups, targets, strict=True):
+        found.positions[target] = group.positions
 
 
 def _joined_frames(one: Frame, other: Frame, a: Lanes, b: Lanes, lanes: Lanes, targets: list[Array]) -> Frame:

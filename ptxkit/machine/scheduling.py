@@ -178,14 +178,13 @@ class Scheduler:
     def advance(self, group: Group, limit: int) -> None:
         """Runs a group until it diverges, waits, ends, or reaches block `limit` or beyond."""
         self.current = group
-        body, lanes, registers, b = group.body, group.lanes, group.registers, group.block
+        body, lanes, registers, b = group.body, group.lanes, group.held, group.block
         blocks = body.blocks
         count = lanes.count
         back = 0
         patience = 0
         while True:
             if b < 0:
-                group.registers = registers
                 self.finish(group)
                 return
             block = blocks[b]
@@ -193,6 +192,8 @@ class Scheduler:
             try:
                 if run is None:
                     run = self.compile(body, block)
+                if group.split is not None:
+                    group.take(run.loads)
                 value = run(registers, lanes)
             except Exception as error:
                 group.block = b
@@ -218,30 +219,27 @@ class Scheduler:
                     if not value.ndim:
                         n = block.taken if value else block.fall
                     else:
-                        group.registers = registers
                         n = self.branch(group, block, value)
                         if n == -2:
                             return
             elif kind == "fall":
                 n = block.fall
             else:
-                group.registers = registers
                 group.block = b
                 n = self.special(group, block, value)
                 if n == -2:
                     return
-                registers = group.registers
             if 0 <= n <= b:
                 back += 1 + self.residents.polls
                 self.residents.polls = 0
                 if not patience:
                     patience = self.patience.get(group.path, PATIENCE) if limit >= 0 else FAR
                 if back > patience:
-                    group.block, group.registers = n, registers
+                    group.block = n
                     self.defer(group, patience)
                     return
             if n >= 0 and (n >= limit if limit >= 0 else self.exhausted()):
-                group.block, group.registers = n, registers
+                group.block = n
                 self.put(group)
                 return
             b = n
@@ -272,17 +270,12 @@ class Scheduler:
 
     def split(self, group: Group, parts: list[tuple[int, Array]]) -> None:
         """Sends parts of a group to different blocks."""
-        blank = self.blank(group.body)
         blocks = group.body.blocks
-        for target, positions in parts:
-            if target < 0:
-                part = group.part(positions)
-                part.block = target
-                self.finish(part)
-                continue
-            part = group.part(positions, None, blocks[target].kept, blank)
-            part.block = target
-            self.put(part)
+        ends = iter([group.part(positions) for target, positions in parts if target < 0])
+        going = [(target, positions) for target, positions in parts if target >= 0]
+        each = iter(group.parts(going, [blocks[target].kept for target, _ in going], self.blank(group.body)))
+        for target, _ in parts:
+            self.go(next(ends if target < 0 else each), target)
 
     def compile(self, body: Body, block: BasicBlock) -> Any:
         return self.program.compiler(body).block(block)

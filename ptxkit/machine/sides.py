@@ -34,7 +34,11 @@ def execute_both(scheduler: Scheduler, group: Group, block: BasicBlock, value: A
         if both is False:
             return -2
     taken, fall, meet, written = both
-    lanes, registers = group.lanes, group.registers
+    lanes, registers = group.lanes, group.held
+    if group.split is not None:
+        group.take(written)
+        for side in (taken, fall):
+            group.take(side.run.loads if side is not None else ())
     one = other = registers
     if taken is not None:
         one = list(registers)

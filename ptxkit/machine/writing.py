@@ -348,6 +348,7 @@ class Writer(Expressions):
         run.source = source
         run.is_pure = self.is_pure
         run.written = kept
+        run.loads = tuple(self.loads)
         return run
 
 
@@ -358,6 +359,7 @@ def nothing(*_: Any) -> None:
 nothing.places = {}  # type: ignore[attr-defined]
 nothing.is_pure = True  # type: ignore[attr-defined]
 nothing.written = []  # type: ignore[attr-defined]
+nothing.loads = ()  # type: ignore[attr-defined]
 
 
 @lru_cache(maxsize=65536)
