@@ -16,7 +16,7 @@ from ptxkit.analyses.execution.findings import OF_NUMBERS, fault_space, is_about
 from ptxkit.analyses.execution.launch import WORD, Launch, MadeUp
 from ptxkit.analyses.execution.literals import compared, has_real_comparisons, literals
 from ptxkit.analyses.execution.reach import unreachable
-from ptxkit.analyses.execution.result import Attempt, Executed, shown
+from ptxkit.analyses.execution.result import Attempt, Executed, Shown, shown
 from ptxkit.analyses.execution.sides import Reached, Side, untaken
 from ptxkit.analyses.execution.synchronizing import cleared, uncleared
 from ptxkit.analyses.framework.bindings import specials
@@ -96,6 +96,8 @@ class _Search:
         self.has_other_states = False
         self.not_together: tuple[Numbers, ...] = ()
         """See `Executed.not_together`."""
+        self.set_aside: tuple[Shown, ...] = ()
+        """See `Executed.set_aside`."""
         self.unreached: tuple[Path, ...] = ()
         """See `Executed.unreached`."""
         self.untaken: tuple[Path, ...] = ()
@@ -145,6 +147,7 @@ class _Search:
         if good and len(good) < len(completed):
             wrong = list(dict.fromkeys([one.runs[0].contents.numbers for one in completed if one not in good]))
             self.not_together = tuple(wrong)
+            self.set_aside = shown(self.runner.code, [one for one in completed if one not in good])
         completed = good or completed
         by_numbers = unseen if unseen is not None and self.runner.launch.has_numbers else ()
         closed = {one for one in by_numbers if not isinstance(one, Side)}
@@ -377,6 +380,7 @@ class _Search:
             self.unreached,
             cleared(self.runner.launch, observer, best.starts) != self.runner.launch,
             self.untaken,
+            self.set_aside,
         )
 
     def _deciding_numbers(self, program: Any) -> tuple[int, ...]:

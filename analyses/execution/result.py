@@ -111,6 +111,8 @@ class Executed:
     """Whether there is other synthesized memory through which threads synchronize."""
     untaken: tuple[Path, ...] = ()
     """The branches that synthesized scalars decide, and of which no attempt took both sides."""
+    set_aside: tuple[Shown, ...] = ()
+    """Findings with the scalars in `not_together`, which are no evidence by themselves."""
 
     def is_among(self, finding: Finding, sites: Sequence[Any]) -> bool:
         """Whether the finding is about memory that one of these instructions accesses."""

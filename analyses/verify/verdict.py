@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from ptxkit.analyses.execution.contents import COUNT, DIFFERENT, Numbers
 from ptxkit.analyses.execution.execute import execute
 from ptxkit.analyses.execution.findings import OUTSIDE, UNKNOWN
@@ -56,6 +58,8 @@ class Reason:
     example: str = ""
     why: str = ""
     """Of a reason about a finding: why that decides nothing, without the finding's message. Empty for other reasons."""
+    shown: Shown | None = None
+    """Of a reason about a finding that only the synthesized inputs leave in doubt: that finding."""
 
 
 @frozen
@@ -258,7 +262,8 @@ class _Judge:
         if shown.states:
             why = f"this happens only if the host writes {_listed(shown.states)} before the launch"
             return _undecided(finding, why, _writing(shown.states[0]))
-        return _undecided(finding, f"this happens with {self._with(shown)}, and may not happen with other inputs", self.example())
+        why = f"this happens with {self._with(shown)}, and may not happen with other inputs"
+        return attrs.evolve(_undecided(finding, why, self.example()), shown=shown)
 
     def _assuming(self) -> str:
         """The options that say of all parameters whose contents decide that their words differ; empty if that has been said."""

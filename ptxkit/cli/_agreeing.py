@@ -34,6 +34,54 @@ OF_ADDRESSES = frozenset(("misaligned-access", "out-of-bounds-access"))
 
 
 def agreed(module: Module, kernel: str, verdict: Verdict) -> Verdict:
+    """The verdict, changed if `lint` knows more than the executions of the launch: to refuted if it confirms what they leave in doubt, or
+    from verified to undecided if it doubts what they do not show."""
+    from ptxkit.analyses.verify.verdict import REFUTED, VERIFIED
+
+    if verdict.outcome != REFUTED:
+        verdict = _confirmed(module, kernel, verdict)
+    return _doubted(module, kernel, verdict) if verdict.outcome == VERIFIED else verdict
+
+
+def _confirmed(module: Module, kernel: str, verdict: Verdict) -> Verdict:
+    """The verdict, changed to refuted if executions of `lint` show that what this launch does wrong is not due to the inputs that were
+    synthesized for it: `lint` believes a finding only once it has repeated it with other numbers, shapes and contents. One of which it says
+    that contents decide must appear in this launch with all contents that were tried."""
+    from ptxkit.analyses.framework.rule import Facts, select
+    from ptxkit.analyses.linting.running import shown
+    from ptxkit.analyses.verify.verdict import REFUTED
+
+    doubtful = [*[reason.shown for reason in verdict.reasons if reason.shown is not None], *verdict.executed.set_aside]
+    if not doubtful:
+        return verdict
+    facts = Facts(module)
+    others = frozenset([routine.name for routine in facts.routines]) - {kernel}
+    known = [one for ran in shown(facts, select(["ALL"]), others, SECONDS) for one in ran.findings if one.severity is not Severity.INFO]
+    found = [one for one in doubtful if any(_is_same(one.finding.diagnostic, of) and (one.is_always or _is_certain(of)) for of in known)]
+    if not found:
+        return verdict
+    findings = (*found, *[one for one in verdict.findings if one not in found])
+    said = "what refutes the kernel does not depend on what was synthesized: lint shows it with other numbers and contents, too"
+    return attrs.evolve(verdict, outcome=REFUTED, findings=findings, reasons=(), assumptions=(*verdict.assumptions, said))
+
+
+def _is_certain(one: Diagnostic) -> bool:
+    """Whether a finding of `lint` is independent of contents of memory."""
+    from ptxkit.analyses.dynamic.judging import CONTENTS
+
+    return CONTENTS not in one.notes
+
+
+def _is_same(one: Diagnostic, other: Diagnostic) -> bool:
+    """Whether two findings of executions are of one family of rules, on the same lines."""
+    return one.rule[:1] == other.rule[:1] and _lines(one) == _lines(other)
+
+
+def _lines(one: Diagnostic) -> set[int]:
+    return {one.span.line, *[related.span.line for related in one.related]}
+
+
+def _doubted(module: Module, kernel: str, verdict: Verdict) -> Verdict:
     """The verdict, changed from verified to undecided if `lint` reports something about the kernel that the executions have not settled.
 
     That holds for every error: some are visible only to `lint`, such as a fragment loaded with another shape than it is used with. It holds
@@ -46,8 +94,6 @@ def agreed(module: Module, kernel: str, verdict: Verdict) -> Verdict:
     from ptxkit.analyses.linting.linting import lint
     from ptxkit.analyses.verify.verdict import UNDECIDED, VERIFIED, Reason
 
-    if verdict.outcome != VERIFIED:
-        return verdict
     is_given = not verdict.assumptions
     rules = select(["ALL"])
     found = [one for one in lint(module, rules, run=verdict.executed.launch.has_numbers, budget=SECONDS) if one.function == kernel]

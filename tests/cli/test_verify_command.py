@@ -47,6 +47,8 @@ block = 64
 args = [{ buffer = "u32", length = 100, fill = "iota" }, { scalar = "u32", value = 64 }]
 """
 
+BLIND = Path(__file__).resolve().parents[2] / "fixtures" / "blind" / "sixth"
+
 
 def run(*arguments: str, text: str | None = None) -> Result:
     return CliRunner().invoke(main, ["verify", *arguments], input=text)
@@ -291,6 +293,22 @@ class TestDoubts:
     def test_one_that_an_execution_shows_is_refuted(self, name: str) -> None:
         assert run(*pair(f"{name}.bad")).exit_code == 1
         assert run(*pair(f"{name}.good")).exit_code == 0
+
+    @pytest.mark.parametrize(
+        ("name", "number", "rule"),
+        [
+            ("median_of_nine.pairs_at_odd_columns", "width", "S001"),
+            ("gather_columns.two_copies_to_one_row", "width", "A006"),
+            ("fir_three_stages.refill_before_the_barrier", "tiles", "A010"),
+        ],
+    )
+    def test_what_lint_shows_with_other_numbers_too_is_refuted(self, name: str, number: str, rule: str) -> None:
+        """Also where the numbers seem to be inconsistent, as they decide the addresses."""
+        launch = ["--block", "64"] if name.startswith("gather") else []
+        bad = report(str(BLIND / f"{name}.bad.ptx"), "--grid", "2", "--budget", "2", *launch)
+
+        assert (bad["outcome"], bad["findings"][0]["rule"]) == ("refuted", rule)
+        assert number in bad["findings"][0]["witness"]["launch"]["arguments"]
 
     @pytest.mark.skipif(not PAIRS.is_dir(), reason="../shared/lint is not there")
     def test_a_matrix_that_leaves_its_variable_by_a_descriptor_is_no_finding(self) -> None:
