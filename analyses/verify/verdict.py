@@ -126,7 +126,7 @@ def _undecided(finding: Finding, why: str, example: str = "") -> Reason:
 
 
 def _of_a_layout(finding: Finding) -> Reason:
-    return _undecided(finding, "the descriptor names these bytes, but the instruction may not use the whole layout")
+    return _undecided(finding, "the descriptor's layout includes these bytes, but the instruction may need only another part of it")
 
 
 def _is_of_data(finding: Finding) -> bool:
@@ -252,8 +252,8 @@ class _Judge:
             return _undecided(finding, "the kernel traps here, and may not with other inputs", self.example())
         if kind in OF_GRIDS:
             return _undecided(finding, "in this launch, earlier grids have ended")
-        if kind == UNWRITTEN:
-            return _undecided(finding, "this is intended only if nothing uses the result")
+        if kind == UNWRITTEN and _is_of_data(finding):
+            return _undecided(finding, "this goes wrong only if something uses the result")
         if shown.is_of_equal_words:
             why = f"this happens only where words of {self._of_contents()} are equal, not where they all differ, as 0, 1, 2, … do"
             return _undecided(finding, why, self._assuming() or self.example("iota"))

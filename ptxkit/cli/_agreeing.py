@@ -47,16 +47,14 @@ def _confirmed(module: Module, kernel: str, verdict: Verdict) -> Verdict:
     """The verdict, changed to refuted if executions of `lint` show that what this launch does wrong is not due to the inputs that were
     synthesized for it: `lint` believes a finding only once it has repeated it with other numbers, shapes and contents. One of which it says
     that contents decide must appear in this launch with all contents that were tried."""
-    from ptxkit.analyses.framework.rule import Facts, select
-    from ptxkit.analyses.linting.running import shown
+    from ptxkit.analyses.linting.linting import lint
     from ptxkit.analyses.verify.verdict import REFUTED
 
     doubtful = [*[reason.shown for reason in verdict.reasons if reason.shown is not None], *verdict.executed.set_aside]
     if not doubtful:
         return verdict
-    facts = Facts(module)
-    others = frozenset([routine.name for routine in facts.routines]) - {kernel}
-    known = [one for ran in shown(facts, select(["ALL"]), others, SECONDS) for one in ran.findings if one.severity is not Severity.INFO]
+    reported = lint(module, budget=SECONDS, only={kernel})
+    known = [one for one in reported if one.function == kernel and one.witness and one.severity is not Severity.INFO]
     found = [one for one in doubtful if any(_is_same(one.finding.diagnostic, of) and (one.is_always or _is_certain(of)) for of in known)]
     if not found:
         return verdict
@@ -73,8 +71,8 @@ def _is_certain(one: Diagnostic) -> bool:
 
 
 def _is_same(one: Diagnostic, other: Diagnostic) -> bool:
-    """Whether two findings of executions are of one family of rules, on the same lines."""
-    return one.rule[:1] == other.rule[:1] and _lines(one) == _lines(other)
+    """Whether a finding of `lint` has the family of rules and the lines of one of the launch."""
+    return one.rule[:1] == other.rule[:1] and _lines(one) <= _lines(other)
 
 
 def _lines(one: Diagnostic) -> set[int]:

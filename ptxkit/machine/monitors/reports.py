@@ -108,7 +108,8 @@ def _message(race: Race) -> str:
     first = f"{_who(race, 0)} {_DOES[earlier.kind]} {_bytes(race)} (line {earlier.line})"
     if later.kind == "exit":
         return f"not waited for: {first}, and {race.why}"
-    second = f"{'another one' if _is_repeated(race) else _who(race, 1)} {_DOES[later.kind]} it (line {later.line})"
+    who = "a later one of that thread" if _is_repeated(race) else _who(race, 1)
+    second = f"{who} {_DOES[later.kind]} it (line {later.line})"
     kind = (
         "data race between proxies" if race.rule in proxies.RULES else "data race between equal values" if race.same_value else "data race"
     )

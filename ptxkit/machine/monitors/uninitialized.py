@@ -338,7 +338,7 @@ class Uninitialized(Monitor):
         self.collected.add(
             (id(site), "unwritten"),
             MEMORY,
-            f"{who} {does}, but no thread has written it",
+            f"{who} {does}, but {_unwritten_by_any(witness['bytes'])}",
             site,
             {"accesses": [self.collected.access(lanes, lane, "read", site)], **witness},
             severity=Severity.WARNING,
@@ -353,7 +353,7 @@ class Uninitialized(Monitor):
             variable, offset = self.collected.names.variable(space, at)
         text = spoken_range(variable, space, offset, size)
         here = f"{bytes_of(size)} are read here"
-        return _Origin(MEMORY, lambda: (text, "no thread has written it"), site, space, variable, offset, size, severity, here)
+        return _Origin(MEMORY, lambda: (text, _unwritten_by_any(size)), site, space, variable, offset, size, severity, here)
 
     def _local(self, site: Site, offset: int) -> str:
         program = self.launch.program
@@ -548,3 +548,8 @@ def _origins_at(shadow: Array, at: Array, size: int) -> tuple[Array, Array]:
             return source != WRITTEN, source
     held = shadow[at[:, None] + np.arange(size)]
     return (held != WRITTEN).all(axis=1), held.max(axis=1).astype(np.uint8)
+
+
+def _unwritten_by_any(size: int) -> str:
+    """That no thread has written so many bytes."""
+    return f"no thread has written {'this byte' if size == 1 else 'these bytes'}"

@@ -429,7 +429,7 @@ class TestDescriptors:
         found = verify(loaded(module), Launch("k", (1, 1, 1), (128, 1, 1), arguments), ["a"])
 
         assert (found.outcome, [one.finding.diagnostic.rule for one in found.findings]) == (outcome, rules)
-        assert outcome == REFUTED or "may not use the whole layout" in found.reasons[0].text
+        assert outcome == REFUTED or "may need only another part of it" in found.reasons[0].text
 
 
 class TestUnwritten:

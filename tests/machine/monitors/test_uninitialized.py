@@ -30,12 +30,12 @@ BAD = {
         "mov.u32 %r5, 1; @%p3 mov.u32 %r5, 2; " + STORE, "R001", "stores `%p3` to global memory, but nothing has written it",
     ),
     "a register that a guard writes, the same in all lanes": ("@!%p3 mov.u32 %r5, 2; " + STORE, "R001", "stores `%p3` to global memory"),
-    "shared memory": ("ld.shared.u32 %r5, [%r4]; " + STORE, "R008", "stores s[0..3] to global memory, but no thread has written it"),
+    "shared memory": ("ld.shared.u32 %r5, [%r4]; " + STORE, "R008", "stores s[0..3] to global memory, but no thread has written these"),
     "shared memory that only some write": (
         "@%p1 st.shared.u32 [%r4], %r1; ld.shared.u32 %r5, [%r4]; " + STORE,
         "R008", "thread (16,0,0) of CTA (0,0,0) stores s[64..67] to global memory",
     ),
-    "local memory": ("st.local.u32 [l], %r1; ld.local.u32 %r5, [l+4]; " + STORE, "R008", "but no thread has written it"),
+    "local memory": ("st.local.u32 [l], %r1; ld.local.u32 %r5, [l+4]; " + STORE, "R008", "but no thread has written these bytes"),
     "through a copy": (
         "ld.shared.u32 %r6, [%r4+512]; st.shared.u32 [%r4], %r6; ld.shared.u32 %r5, [%r4]; " + STORE, "R008", "stores s[512..515] to",
     ),
@@ -44,7 +44,7 @@ BAD = {
     ),
     "the second element of a vector": (
         "st.shared.u32 [%r4], %r1; mov.u32 %r7, s; ld.shared.v2.u32 {%r6, %r5}, [%r7+248]; add.u32 %r5, %r5, %r6; "
-        "ld.shared.v2.u32 {%r6, %r5}, [%r7+256]; " + STORE, "R008", "s[260..263] to global memory, but no thread has written it",
+        "ld.shared.v2.u32 {%r6, %r5}, [%r7+256]; " + STORE, "R008", "s[260..263] to global memory, but no thread has written these bytes",
     ),
     "an index": ("ld.shared.u32 %r6, [%r4]; and.b32 %r6, %r6, 12; cvt.u64.u32 %rd4, %r6; add.s64 %rd4, %rd1, %rd4; "
                  "ld.global.u32 %r5, [%rd4]; ", "R008", "uses s[0..3] as an address"),
@@ -186,7 +186,7 @@ class TestWhatAWarpOrAnOperationReads:
 
         found, _ = watched(f"{ROWS} {some} {LOAD}", "uninitialized", TILE, block=32)
 
-        assert "tile[128..143], but no thread has written it" in found[0].diagnostic.message
+        assert "tile[128..143], but no thread has written these bytes" in found[0].diagnostic.message
 
     def test_a_row_that_is_not_there_is_padding(self) -> None:
         some = "setp.ne.u32 %p1, %r1, 9; @%p1 " + FILL
