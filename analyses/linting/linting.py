@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from ptxkit.analyses.framework import linting
 from ptxkit.analyses.framework.rule import Facts, Rule, folders_for, outside
@@ -33,6 +34,7 @@ def lint(
     budget: float | None = None,
     store: Store | None = None,
     only: Collection[str] | None = None,
+    processes: int | None = 1,
 ) -> tuple[Diagnostic, ...]:
     """Like `framework.linting.lint`, but also executes the kernels. An error that an execution can show is reported as an error only if one
     does.
@@ -40,11 +42,11 @@ def lint(
     Without `run` nothing is executed, and what an execution might show is a warning. `also` are results of earlier executions of some
     kernels; the others are executed, within `budget` seconds altogether if given. `store` caches findings by function: functions with an
     entry are not analysed again, and new entries are added. `only` names the functions to analyse; functions that call one another go
-    together.
+    together. Up to `processes` processes, copies of this one, analyse and execute kernels; None: one a core.
     """
 
     def find(facts: Facts, rules: tuple[Rule, ...]) -> list[Diagnostic]:
-        return _found(facts, rules, run, tuple(also), budget, store if budget is None and not also else None, only)
+        return _found(facts, rules, run, tuple(also), budget, store if budget is None and not also else None, only, processes)
 
     facts = facts if facts is not None else Facts(module, target, version, executes=run)
     return linting.lint(module, rules, target, version, ignores=ignores, facts=facts, find=find)
@@ -58,6 +60,7 @@ def _found(
     budget: float | None,
     store: Store | None,
     only: Collection[str] | None,
+    processes: int | None,
 ) -> list[Diagnostic]:
     """The findings of all parts of a module, or of the parts with the functions in `only`, and of the module as a whole."""
     parts = parts_of(facts)
@@ -70,29 +73,15 @@ def _found(
     fresh = [part for part in parts if part not in again]
     of_module: list[Diagnostic] = []
     argued: dict[Part | None, list[Diagnostic]] = {}
-    asking: Sequence[Rule] = rules
     seen = list(also)
-    left = MODULE_SECONDS if budget is None else budget
-    # facts and executions of one group are released before the next
-    for number, group in enumerate(_groups(fresh) or [[]]):
-        judged = PartFacts(facts, group, executes=run)
-        silent = outside(folders_for("").union(*[part.concerns for part in group]))
-        of_text = set()
-        for rule in [rule for rule in asking if rule.id not in silent]:
-            before, after = _argued(rule, judged)
-            of_module += before if number == 0 else ()
-            for one in after:
-                argued.setdefault(part_at(parts, facts.index, one.span.start), []).append(one)
-            if not judged.is_asked:
-                of_text.add(rule.id)
-        if of_text:
-            asking = [rule for rule in asking if rule.id not in of_text]
-        if run:
-            begun = time.thread_time()
-            seen += shown(judged, rules, frozenset([one.kernel for one in also]), left)
-            left -= time.thread_time() - begun
-        judged.forget()
-        collect_new(age=1)
+    groups = _groups(fresh) or [[]]
+    judge = _Judge(facts, rules, groups, run, frozenset([one.kernel for one in also]), MODULE_SECONDS if budget is None else budget)
+    # a budget is one for all kernels
+    for one in _judged(judge, 1 if budget is not None else processes):
+        of_module += one.of_module
+        seen += one.shown
+        for finding in one.of_functions:
+            argued.setdefault(part_at(parts, facts.index, finding.span.start), []).append(finding)
     if None in argued:
         # these belong to no single part, so nothing can be cached
         store = None
@@ -113,6 +102,65 @@ def _found(
     for elsewhere in argued.values():
         of_module += [one for one in elsewhere if one not in of_module]
     return [*merged(rules, of_module, ()), *found, *[one for own in again.values() for one in own]]
+
+
+class _Group(NamedTuple):
+    """What rules and executions find in some parts of a module. What rules find in the module as a whole comes with the first ones."""
+
+    of_module: list[Diagnostic]
+    of_functions: list[Diagnostic]
+    shown: list[Shown]
+
+
+class _Judge:
+    """Judges and executes groups of parts, one after the other. What is known of one is released before the next."""
+
+    def __init__(
+        self, facts: Facts, rules: tuple[Rule, ...], groups: list[list[Part]], run: bool, but: frozenset[str], seconds: float
+    ) -> None:
+        """With `run`, kernels are executed, except those in `but`, for up to so many seconds of a process."""
+        self.facts = facts
+        self.groups = groups
+        self.run = run
+        self.but = but
+        self._rules = rules
+        self._asking: Sequence[Rule] = rules
+        """The rules without those that ask for no function."""
+        self._left = seconds
+
+    def __call__(self, number: int) -> _Group:
+        group = self.groups[number]
+        judged = PartFacts(self.facts, group, executes=self.run)
+        silent = outside(folders_for("").union(*[part.concerns for part in group]))
+        found = _Group([], [], [])
+        of_text = set()
+        for rule in [rule for rule in self._asking if rule.id not in silent]:
+            before, after = _argued(rule, judged)
+            found.of_module.extend(before if number == 0 else ())
+            found.of_functions.extend(after)
+            if not judged.is_asked:
+                of_text.add(rule.id)
+        if of_text:
+            self._asking = [rule for rule in self._asking if rule.id not in of_text]
+        if self.run:
+            begun = time.thread_time()
+            found.shown.extend(shown(judged, self._rules, self.but, self._left))
+            self._left -= time.thread_time() - begun
+        judged.forget()
+        collect_new(age=1)
+        return found
+
+
+def _judged(judge: _Judge, processes: int | None) -> Iterator[_Group]:
+    """The findings of each group, in order, by up to so many processes; None: one a core."""
+    if processes == 1 or len(judge.groups) == 1:
+        yield from map(judge, range(len(judge.groups)))
+        return
+    from ptxkit import workers
+
+    # the whole module is resolved once, and not by each process
+    assert judge.facts.names is not None
+    yield from workers.spread(judge, len(judge.groups), workers.cores() if processes is None else processes)
 
 
 def _groups(parts: Sequence[Part]) -> list[list[Part]]:

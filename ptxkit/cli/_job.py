@@ -70,7 +70,7 @@ def rules_of(job: Job, text: str | None = None) -> tuple[Rule, ...]:
     return tuple([rule for rule in chosen if rule.severity is Severity.ERROR]) if job.only_errors else chosen
 
 
-def examine_text(name: str, text: str, job: Job, store: Store | None = None) -> Examined:
+def examine_text(name: str, text: str, job: Job, store: Store | None = None, processes: int | None = 1) -> Examined:
     """Applies the rules to a text, except to functions in the store. An exception is a bug of ptxkit."""
     from ptxkit.analyses.framework import linting
     from ptxkit.syntax import parse
@@ -86,7 +86,18 @@ def examine_text(name: str, text: str, job: Job, store: Store | None = None) -> 
     else:
         from ptxkit.analyses.linting.linting import lint
 
-        found = lint(parse(text, name), rules, job.target, job.version, ignores=job.ignores, run=job.run, store=store, only=job.functions)
+        module = parse(text, name)
+        found = lint(
+            module,
+            rules,
+            job.target,
+            job.version,
+            ignores=job.ignores,
+            run=job.run,
+            store=store,
+            only=job.functions,
+            processes=processes,
+        )
     if job.functions is not None:
         found = tuple([diagnostic for diagnostic in found if diagnostic.function in job.functions])
     if job.severity:

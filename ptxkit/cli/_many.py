@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable, Iterator
 
 from ptxkit.cli import _one
@@ -29,8 +28,8 @@ def examined(
 def _by_one_job(names: list[str], job: Job, jobs: int | None, cached: bool, executor: str | None = None) -> Iterator[Examined]:
     """The findings of one job in each file, in order, each as soon as it and all before it are done.
 
-    Uses `jobs` processes, by default as many as there are cores if that is worthwhile; with an `executor` such as `dask:tcp://host:8786`,
-    the workers of that cluster. A file that kills its process is reported as unreadable.
+    Uses `jobs` processes, by default as many as there are cores if that is worthwhile; a single file may use all of them. With an
+    `executor` such as `dask:tcp://host:8786`, the workers of that cluster. A file that kills its process is reported as unreadable.
     """
     if executor is not None:
         from ptxkit.cli import _dask
@@ -46,7 +45,7 @@ def _by_one_job(names: list[str], job: Job, jobs: int | None, cached: bool, exec
     if count < 2:
         with collector_paused():
             for name in names:
-                yield known.get(name) or _one.examined(name, job, cached)
+                yield known.get(name) or _one.examined(name, job, cached, jobs)
         return
     from ptxkit.cli import _processes
 
@@ -56,4 +55,6 @@ def _by_one_job(names: list[str], job: Job, jobs: int | None, cached: bool, exec
 def _workers(names: list[str]) -> int:
     if sum(map(_one.size_of, names)) < SMALL:
         return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    from ptxkit import workers
+
+    return workers.cores()

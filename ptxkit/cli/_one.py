@@ -13,14 +13,14 @@ def size_of(name: str) -> int:
     return 0 if name == "-" else files.size(name)
 
 
-def examined(name: str, job: Job, cached: bool) -> Examined:
-    """The findings of a file, cached or new; it is read once."""
+def examined(name: str, job: Job, cached: bool, processes: int | None = 1) -> Examined:
+    """The findings of a file, cached or new; it is read once. Up to so many processes examine its kernels; None: one a core."""
     try:
         text = files.read(name)
     except files.CannotRead as error:
         return Examined(name, unreadable=str(error))
     key = _cache.key(files.encode(text), job) if cached and name != "-" else ""
-    return (_kept(name, text, key) if key else None) or _fresh(name, text, job, key)
+    return (_kept(name, text, key) if key else None) or _fresh(name, text, job, key, processes)
 
 
 def kept(name: str, job: Job) -> Examined | None:
@@ -39,14 +39,14 @@ def _kept(name: str, text: str, key: str) -> Examined | None:
     return None if found is None else Examined(name, found, _job.lines_of(text) if found else [])
 
 
-def _fresh(name: str, text: str, job: Job, key: str) -> Examined:
+def _fresh(name: str, text: str, job: Job, key: str, processes: int | None) -> Examined:
     """The findings of a text, computed now and cached under a key, if there is one."""
     store = None
     if key and job.select != _job.OF_TEXT:
         from ptxkit.cli import _functions
 
         store = _functions.Functions()
-    found = _job.examine_text(name, text, job, store)
+    found = _job.examine_text(name, text, job, store, processes)
     if key:
         _cache.save(key, found.diagnostics)
     collect_when_due()

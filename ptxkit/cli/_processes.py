@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import gc
 import multiprocessing
-import os
 import signal
 import sys
-import threading
 import types
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 
+from ptxkit import workers
 from ptxkit.cli import _one
 from ptxkit.cli._job import OF_TEXT, Examined, Job
 
@@ -25,7 +23,7 @@ def examined(names: list[str], known: dict[str, Examined], job: Job, count: int,
     context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
     if "forkserver" in methods:
         context.set_forkserver_preload(["ptxkit.cli._preload_check" if job.select == OF_TEXT else "ptxkit.cli._preload"])
-    pool = ProcessPoolExecutor(count, context, _begin)
+    pool = ProcessPoolExecutor(count, context, workers.begin)
     try:
         waiting = [name for name in dict.fromkeys(names) if name not in known and name != "-"]
         # largest first, so that none of them starts last
@@ -44,23 +42,6 @@ def examined(names: list[str], known: dict[str, Examined], job: Job, count: int,
         raise
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _begin() -> None:
-    """Initializes a worker process: no garbage collection, Ctrl-C ends it silently, and it ends if its parent is killed."""
-    gc.disable()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-
-
-def _end_with_parent() -> None:
-    """Ends this process once its parent has ended: a parent that is killed cannot tell its workers."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _result(future: Future[Examined], name: str, job: Job, cached: bool, context: multiprocessing.context.BaseContext) -> Examined:
@@ -92,7 +73,7 @@ def _can_start(context: multiprocessing.context.BaseContext) -> bool:
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Blocks Ctrl-C while processes start, until they handle it in `_begin`: during imports it would print a traceback."""
+    """Blocks Ctrl-C while processes start, until they handle it in `workers.begin`: during imports it would print a traceback."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -41,6 +41,20 @@ def test_two_processes_find_what_one_finds(folder: Path) -> None:
     assert two.exit_code == one.exit_code == 1
 
 
+def test_several_processes_examine_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ptxkit.analyses.linting import linting
+
+    monkeypatch.setattr(linting, "GROUP", 1)
+    kernel = BAD[BAD.index(".entry") :].replace("mov.f32 nowhere, 0f00000000;", "bar.sync 17;\nbar.warp.sync 0;")
+    path = tmp_path / "many.ptx"
+    path.write_text(BAD[: BAD.index(".entry")] + "".join([kernel.replace("k()", f"k{i}()") for i in range(5)]))
+    one, two = (run("lint", "--no-cache", "--jobs", jobs, "--format", "json", str(path)) for jobs in ("1", "2"))
+
+    assert {found["function"] for found in json.loads(one.stdout)["diagnostics"]} == {f"k{i}" for i in range(5)}
+    assert two.stdout == one.stdout
+    assert two.exit_code == one.exit_code == 1
+
+
 def test_a_script_that_is_not_guarded(folder: Path) -> None:
     """Processes do not run the script that calls the command, so it needs no `if __name__ == "__main__"`."""
     script = folder / "call.py"
@@ -95,7 +109,7 @@ def test_standard_input_and_what_cannot_be_read_among_others(folder: Path) -> No
 def test_the_cache_knows_what_has_not_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run("lint", "--format", "json", str(folder))
     looked_at = []
-    monkeypatch.setattr(_job, "examine_text", lambda name, text, job, store: looked_at.append(name) or Examined(name))
+    monkeypatch.setattr(_job, "examine_text", lambda name, text, job, store, processes: looked_at.append(name) or Examined(name))
 
     assert run("lint", "--format", "json", str(folder)).stdout == first.stdout
     assert looked_at == []

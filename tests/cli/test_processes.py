@@ -12,9 +12,9 @@ import pytest
 PARENT = """
 import multiprocessing, os, time
 from concurrent.futures import ProcessPoolExecutor
-from ptxkit.cli._processes import _begin
+from ptxkit.workers import begin
 if __name__ == "__main__":
-    pool = ProcessPoolExecutor(1, multiprocessing.get_context("forkserver"), _begin)
+    pool = ProcessPoolExecutor(1, multiprocessing.get_context("forkserver"), begin)
     print(pool.submit(os.getpid).result(), flush=True)
     time.sleep(600)
 """
