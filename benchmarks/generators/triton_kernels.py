@@ -188,13 +188,32 @@ def bases(kernel):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             if isinstance(target, ast.Name) and leftmost(node.value):
                 starts.setdefault(target.id, set()).add(leftmost(node.value))
-    calls = [call for call in ast.walk(tree) if isinstance(call, ast.Call) and accesses(call)]
-    found = {leftmost(one) for call in calls for one in [*call.args[:1], *[word.value for word in call.keywords if word.arg == "base"]]}
+    calls = [call for call in ast.walk(tree) if isinstance(call, ast.Call)]
+    memory = [call for call in calls if accesses(call)]
+    found = {leftmost(one) for call in memory for one in [*call.args[:1], *[word.value for word in call.keywords if word.arg == "base"]]}
+    found |= {leftmost(one) for call in calls for one in passed(call, kernel)}
     while True:
         more = found | {name for one in found for name in starts.get(one, ())}
         if more == found:
             return found
         found = more
+
+
+def passed(call, kernel):
+    """The arguments of a call of another of the package's functions that addresses start from in it."""
+    callee = kernel.fn.__globals__.get(call.func.id) if isinstance(call.func, ast.Name) else None
+    if not isinstance(callee, JITFunction) or callee is kernel:
+        return []
+    names, based = [one.name for one in callee.params], bases(callee)
+    given = [*zip(names, call.args, strict=False), *[(word.arg, word.value) for word in call.keywords]]
+    return [value for name, value in given if name in based]
+
+
+def ends(kernel):
+    """Names of the parameters that ranges of elements end at."""
+    tree = ast.parse(textwrap.dedent(kernel.src[kernel.src.index("def ") :]))
+    ranges = [call for call in ast.walk(tree) if isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "arange"]
+    return {one.id for call in ranges for one in call.args[1:] if isinstance(one, ast.Name)}
 
 
 def accesses(call):
@@ -203,8 +222,16 @@ def accesses(call):
 
 
 def leftmost(node):
-    while isinstance(node, ast.BinOp | ast.Call):
-        node = node.left if isinstance(node, ast.BinOp) else node.func.value if isinstance(node.func, ast.Attribute) else node.func
+    """The name that an address starts from; what a plain function returns starts from its first argument."""
+    while isinstance(node, ast.BinOp | ast.Call | ast.Subscript):
+        if isinstance(node, ast.BinOp):
+            node = node.left
+        elif isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        else:
+            node = node.args[0] if node.args else node.func
     return node.id if isinstance(node, ast.Name) else ""
 
 
@@ -215,28 +242,52 @@ def kind_of(name, is_base):
     return "i32" if known.startswith("*") else known
 
 
+OTHER = {"*bf16": "*i32", "*fp16": "*i32", "*fp32": "*i32", "*i32": "*fp32", "i32": "fp32", "fp32": "i32"}
+
+
 def compiled(kernel, capability):
-    """The PTX with the first type of elements that compiles."""
-    for elements in ELEMENTS[:-1]:
+    """The PTX with the first type of elements that compiles, or where the error comes latest if single parameters have another type."""
+    for elements in ELEMENTS:
         try:
             return compiled_for(kernel, capability, elements)
         except TimeoutError:
             raise
-        except BaseException:
-            continue
-    return compiled_for(kernel, capability, ELEMENTS[-1])
+        except BaseException as error:
+            last = error
+    changes, reached = {}, line(last)
+    names = [one.name for one in kernel.params if not one.is_constexpr]
+    while True:
+        furthest = None
+        for name in names:
+            try:
+                return compiled_for(kernel, capability, ELEMENTS[0], {**changes, name: True})
+            except TimeoutError:
+                raise
+            except BaseException as error:
+                if line(error) > reached:
+                    furthest, reached, last = name, line(error), error
+        if furthest is None:
+            raise last
+        changes[furthest] = True
+        names.remove(furthest)
 
 
-def compiled_for(kernel, capability, elements):
+def line(error):
+    """The line that an error of the front end names; its cause is deeper if it is in a called function."""
+    return getattr(getattr(error, "node", None), "lineno", 0)
+
+
+def compiled_for(kernel, capability, elements, changes=()):
     constants, signature = {}, {}
-    based = bases(kernel)
+    based, lengths = bases(kernel), ends(kernel)
     other, dtype = elements
     for parameter in kernel.params:
         if parameter.is_constexpr:
-            given = constant(parameter.name)
+            given = constant(parameter.name) if parameter.name not in lengths else 64
             constants[parameter.name], signature[parameter.name] = dtype if given is tl.bfloat16 else given, "constexpr"
         else:
-            signature[parameter.name] = kind_of(parameter.name, parameter.name in based).replace("*bf16", other)
+            guess = kind_of(parameter.name, parameter.name in based).replace("*bf16", other)
+            signature[parameter.name] = OTHER[guess] if parameter.name in changes else guess
     try:
         source = ASTSource(
             kernel, signature, constexprs={(i,): constants[p.name] for i, p in enumerate(kernel.params) if p.name in constants}
@@ -262,7 +313,7 @@ def main():
     made = failed = 0
     for name, kernel in kernels(package):
         for target in targets:
-            signal.setitimer(signal.ITIMER_PROF, 15)
+            signal.setitimer(signal.ITIMER_PROF, 30)
             try:
                 text = compiled(kernel, int(target))
             except BaseException as error:
