@@ -14,7 +14,7 @@ WARPS = 4
 
 
 @locomp.kernel
-def row_softmax(X: locomp.Tensor, O: locomp.Tensor, N: locomp.constexpr):
+def row_softmax(X: locomp.Tensor, Y: locomp.Tensor, N: locomp.constexpr):
     row = locomp.program_id(0)
     tid = locomp.local_id(0)
     smem = locomp.shared_memory(32)
@@ -40,11 +40,11 @@ def row_softmax(X: locomp.Tensor, O: locomp.Tensor, N: locomp.constexpr):
     for g in range(4):
         whole = whole + locomp.shared_load(smem, g)
     for i in range(tid, N, 128):
-        locomp.store(O + row * N + i, locomp.exp(locomp.load(X + row * N + i) - top) / whole)
+        locomp.store(Y + row * N + i, locomp.exp(locomp.load(X + row * N + i) - top) / whole)
 
 
 @locomp.kernel
-def row_norm(X: locomp.Tensor, W: locomp.Tensor, O: locomp.Tensor, N: locomp.constexpr):
+def row_norm(X: locomp.Tensor, W: locomp.Tensor, Y: locomp.Tensor, N: locomp.constexpr):
     row = locomp.program_id(0)
     tid = locomp.local_id(0)
     smem = locomp.shared_memory(32)
@@ -64,11 +64,11 @@ def row_norm(X: locomp.Tensor, W: locomp.Tensor, O: locomp.Tensor, N: locomp.con
     locomp.barrier()
     factor = locomp.shared_load(smem, 0)
     for i in range(tid, N, 128):
-        locomp.store(O + row * N + i, locomp.load(X + row * N + i) * factor * locomp.load(W + i))
+        locomp.store(Y + row * N + i, locomp.load(X + row * N + i) * factor * locomp.load(W + i))
 
 
 @locomp.kernel
-def tree_sum(X: locomp.Tensor, O: locomp.Tensor, N: locomp.constexpr):
+def tree_sum(X: locomp.Tensor, Y: locomp.Tensor, N: locomp.constexpr):
     row = locomp.program_id(0)
     tid = locomp.local_id(0)
     smem = locomp.shared_memory(128)
@@ -83,7 +83,7 @@ def tree_sum(X: locomp.Tensor, O: locomp.Tensor, N: locomp.constexpr):
             locomp.shared_store(smem, tid, locomp.shared_load(smem, tid) + locomp.shared_load(smem, tid + half))
         locomp.barrier()
     if tid == 0:
-        locomp.store(O + row, locomp.shared_load(smem, 0))
+        locomp.store(Y + row, locomp.shared_load(smem, 0))
 
 
 @locomp.kernel
@@ -119,28 +119,28 @@ def rotate_pairs(Q: locomp.Tensor, Cos: locomp.Tensor, Sin: locomp.Tensor, N: lo
 
 
 @locomp.kernel
-def warp_scan(X: locomp.Tensor, O: locomp.Tensor, N: locomp.constexpr):
+def warp_scan(X: locomp.Tensor, Y: locomp.Tensor, N: locomp.constexpr):
     tid = locomp.local_id(0)
     place = locomp.program_id(0) * 128 + tid
     one = locomp.load(X + place)
     down = locomp.simd_shuffle_down(one, 1)
     first = locomp.simd_broadcast(one, 0)
-    locomp.store(O + place, one + down * first)
+    locomp.store(Y + place, one + down * first)
 
 
 @locomp.kernel
-def counted(X: locomp.Tensor, O: locomp.Tensor, N: locomp.constexpr):
+def counted(X: locomp.Tensor, Y: locomp.Tensor, N: locomp.constexpr):
     i = locomp.program_id(0) * 128 + locomp.local_id(0)
     if i < N:
-        locomp.atomic_add(O + i % 16, locomp.load(X + i))
+        locomp.atomic_add(Y + i % 16, locomp.load(X + i))
 
 
 @locomp.kernel
-def gelu(X: locomp.Tensor, O: locomp.Tensor, N: locomp.constexpr):
+def gelu(X: locomp.Tensor, Y: locomp.Tensor, N: locomp.constexpr):
     i = locomp.program_id(0)
     x = locomp.load(X + i)
     inner = locomp.clamp(0.7978845608 * (x + 0.044715 * x * x * x), -10.0, 10.0)
-    locomp.store(O + i, 0.5 * x * (1.0 + locomp.tanh(inner)))
+    locomp.store(Y + i, 0.5 * x * (1.0 + locomp.tanh(inner)))
 
 
 SIZES = {"M": 64, "N": 512, "K": 64, "D": 64}

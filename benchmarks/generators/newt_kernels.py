@@ -10,10 +10,10 @@ from unittest.mock import MagicMock
 
 sys.modules["torch"] = MagicMock()  # only its tensors at launches are missed
 
-import newt
-import newt.language as nl
-from newt.compiler import codegen
-from newt.compiler import types as tp
+import newt  # noqa: E402
+import newt.language as nl  # noqa: E402
+from newt.compiler import codegen  # noqa: E402
+from newt.compiler import types as tp  # noqa: E402
 
 WARPS = 4
 
@@ -29,7 +29,7 @@ def softmax(x, out, n, BLOCK: nl.constexpr):
 
 
 @newt.jit
-def norm(x, weight, out, n, BLOCK: nl.constexpr):
+def row_norm(x, weight, out, n, BLOCK: nl.constexpr):
     row = nl.program_id(0)
     columns = nl.arange(0, BLOCK)
     one = nl.load(x + row * n + columns, mask=columns < n, other=0.0)
@@ -57,8 +57,9 @@ def masked_product(a, b, c, m, n, k, BM: nl.constexpr, BN: nl.constexpr, BK: nl.
     inner = nl.arange(0, BK)
     total = nl.zeros((BM, BN), dtype=nl.float32)
     for start in range(0, k, BK):
-        left = nl.load(a + rows[:, None] * k + (start + inner)[None, :], mask=(rows[:, None] < m) & ((start + inner)[None, :] < k), other=0.0)
-        right = nl.load(b + (start + inner)[:, None] * n + columns[None, :], mask=((start + inner)[:, None] < k) & (columns[None, :] < n), other=0.0)
+        place = start + inner
+        left = nl.load(a + rows[:, None] * k + place[None, :], mask=(rows[:, None] < m) & (place[None, :] < k), other=0.0)
+        right = nl.load(b + place[:, None] * n + columns[None, :], mask=(place[:, None] < k) & (columns[None, :] < n), other=0.0)
         total = nl.dot(left, right, total)
     nl.store(c + rows[:, None] * n + columns[None, :], total, mask=(rows[:, None] < m) & (columns[None, :] < n))
 
@@ -115,7 +116,7 @@ def histogram(x, out, n, BLOCK: nl.constexpr):
 F32, F16, I32 = (tp.pointer_type(one) for one in (tp.float32, tp.float16, tp.int32))
 KINDS = {
     "softmax": (F32, F32, tp.int32),
-    "norm": (F32, F32, F32, tp.int32),
+    "row_norm": (F32, F32, F32, tp.int32),
     "product": (F16, F16, F32, tp.int32, tp.int32, tp.int32),
     "masked_product": (F16, F16, F32, tp.int32, tp.int32, tp.int32),
     "transpose": (F32, F32, tp.int32, tp.int32),
@@ -132,7 +133,7 @@ def main():
         kernel = globals()[name]
         runtime = [one for one in kernel.param_names if one not in kernel.constexpr_names]
         given = [(one, codegen.Value(codegen.UNIFORM, kind, (), one)) for one, kind in zip(runtime, kinds, strict=True)]
-        sizes = {one: 512 if name in ("softmax", "norm", "histogram") else SIZES[one] for one in kernel.constexpr_names}
+        sizes = {one: 512 if name in ("softmax", "row_norm", "histogram") else SIZES[one] for one in kernel.constexpr_names}
         try:
             text, _ = codegen.compile_fn(kernel.fndef, kernel.fn.__globals__, given, sizes, WARPS, name, num_stages=3)
         except Exception as error:
