@@ -17,7 +17,7 @@ from ptxkit.isa.opcodes import flow_of
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.requirements import Requirement, satisfies
 from ptxkit.isa.shapes import OperandShape
-from ptxkit.isa.targets import runs, targets
+from ptxkit.isa.targets import runs, targets, version_text
 from ptxkit.memo import per_object
 from ptxkit.names import Names, Scope
 from ptxkit.operands import Shaper
@@ -190,7 +190,7 @@ def _problems_of(
             mnemonic = instruction.opcode.mnemonic
             if mnemonic not in unknown:
                 unknown.add(mnemonic)
-                known = f"the instruction table is that of PTX {_spoken(MODELLED)}; further uses of this opcode are not reported"
+                known = f"the instruction table is that of PTX {version_text(MODELLED)}; further uses of this opcode are not reported"
                 yield Problem(bound.kind, (*path, first - 1), bound.message, (known,), doubtful=doubtful)
             return
         yield _mismatch(path, instruction, bound, first, doubtful)
@@ -252,13 +252,13 @@ def _availability(path: Path, instruction: Instruction, bound: Bound, binder: Bi
         if version >= removed.version and (removed.target is None or runs(target, removed.target.target)):
             where = f" on {removed.target.target} and later" if removed.target else ""
             yield Problem(
-                "modifier-missing", opcode, f"`{bound.opcode}` is gone since PTX {_spoken(removed.version)}{where}", _instead(bound)
+                "modifier-missing", opcode, f"`{bound.opcode}` is gone since PTX {version_text(removed.version)}{where}", _instead(bound)
             )
             return
     for deprecated in bound.deprecated:
         if version >= deprecated.version:
             yield Problem(
-                "deprecated-form", opcode, f"`{bound.opcode}` is deprecated since PTX {_spoken(deprecated.version)}", _instead(bound)
+                "deprecated-form", opcode, f"`{bound.opcode}` is deprecated since PTX {version_text(deprecated.version)}", _instead(bound)
             )
             return
 
@@ -276,13 +276,11 @@ def _too_low(path: Path, what: str, needed: Requirement, version: Version, targe
                 what = f"`{need.modifier}` of {what}"
                 break
     if least is not None:
-        return Problem("version-too-low", path, f"{what} needs .version {_spoken(least)} with {target}; the file says {_spoken(version)}")
-    enough = " or ".join([f"{a.target} (from .version {_spoken(a.version)})" for a in needed.alternatives()])
+        return Problem(
+            "version-too-low", path, f"{what} needs .version {version_text(least)} with {target}; the file says {version_text(version)}"
+        )
+    enough = " or ".join([f"{a.target} (from .version {version_text(a.version)})" for a in needed.alternatives()])
     return Problem("target-too-low", path, f"{what} needs {enough or 'no known target'}; the file says {target}")
-
-
-def _spoken(version: Version) -> str:
-    return f"{version[0]}.{version[1]}"
 
 
 def _special_registers(instruction: Instruction, first: int) -> Iterator[tuple[Path, str]]:

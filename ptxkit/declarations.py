@@ -16,11 +16,10 @@ from ptxkit.directives import (
     lists_targets,
     other_statements,
     plain_integer,
-    spoken,
 )
 from ptxkit.frozen import frozen
 from ptxkit.initializers import initializer_problems
-from ptxkit.isa.targets import Version
+from ptxkit.isa.targets import Version, version_text
 from ptxkit.isa.types import IN_REGISTERS, Type, types
 from ptxkit.names import Names
 from ptxkit.problem import Problem
@@ -484,7 +483,9 @@ def _kernel_parameters(path: Path, parameters: list[Parameter], about: _About) -
     elif size > 4352:
         yield from availability(path, f"{size} bytes of parameters", "large-parameters", about.version, about.target)
     elif size > most:
-        yield Problem("bad-parameter", path, f"the parameters take {size} bytes", (f"at most {most} with .version {spoken(version)}",))
+        yield Problem(
+            "bad-parameter", path, f"the parameters take {size} bytes", (f"at most {most} with .version {version_text(version)}",)
+        )
 
 
 def _alignment_and_size(parameter: Parameter) -> tuple[int, int]:

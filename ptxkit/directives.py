@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ptxkit.frozen import frozen
 from ptxkit.isa.directives import Directive, directives
-from ptxkit.isa.targets import NEWEST, Version, split_target, targets
+from ptxkit.isa.targets import NEWEST, Version, split_target, targets, version_text
 from ptxkit.isa.targets import Target as Architecture
 from ptxkit.names import Names
 from ptxkit.problem import Problem
@@ -90,10 +90,10 @@ def availability(path: Path, what: str, name: str, version: Version | None, targ
         return
     least = directive.needs.version_for(target)
     if least is None:
-        enough = " or ".join([f"{a.target} (from .version {spoken(a.version)})" for a in directive.needs.alternatives()])
+        enough = " or ".join([f"{a.target} (from .version {version_text(a.version)})" for a in directive.needs.alternatives()])
         yield Problem("target-too-low", path, f"{what} needs {enough or 'no known target'}; the file says {target}")
     elif version < least and not _for_the_target_alone(directive, target, version):
-        message = f"{what} needs .version {spoken(least)} with {target}; the file says {spoken(version)}"
+        message = f"{what} needs .version {version_text(least)} with {target}; the file says {version_text(version)}"
         yield Problem("version-too-low", path, message)
 
 
@@ -101,11 +101,6 @@ def _for_the_target_alone(directive: Directive, target: str, version: Version) -
     """Whether the version is too low for the target itself, which is reported once, for `.target`."""
     since = targets()[target].since
     return version < since == directive.needs.version_for(target)
-
-
-def spoken(version: Version) -> str:
-    """`(8, 6)` as 8.6."""
-    return f"{version[0]}.{version[1]}"
 
 
 def plain_integer(node: Node) -> int | None:
@@ -179,11 +174,11 @@ def _version(path: Path, text: str) -> Iterator[Problem]:
         notes = (
             (f"the last version before {version[0] + 1}.0 is {version[0]}.{last}",) if last is not None else ("the first version is 1.0",)
         )
-        yield Problem("bad-header", path, f"there is no PTX version {spoken(version)}", notes)
+        yield Problem("bad-header", path, f"there is no PTX version {version_text(version)}", notes)
     elif version > NEWEST:
         far = version[0] > NEWEST[0] + 1
-        message = f"PTX version {spoken(version)} is not known"
-        yield Problem("bad-header", path, message, (f"the newest known one is {spoken(NEWEST)}",), doubtful=not far)
+        message = f"PTX version {version_text(version)} is not known"
+        yield Problem("bad-header", path, message, (f"the newest known one is {version_text(NEWEST)}",), doubtful=not far)
 
 
 def _architecture(word: str) -> Architecture | None:
@@ -201,7 +196,7 @@ def _target(path: Path, statement: Node, version: Version | None) -> Iterator[Pr
         if known is not None:
             lowest = known.number if lowest is None else min(lowest, known.number)
             if version is not None and version < known.since and not _measured_earlier(known, version):
-                message = f"`{word}` needs .version {spoken(known.since)}; the file says {spoken(version)}"
+                message = f"`{word}` needs .version {version_text(known.since)}; the file says {version_text(version)}"
                 yield Problem("version-too-low", at, message)
         elif option is not None and "option" in option.owners:
             if position == 0:
@@ -213,7 +208,7 @@ def _target(path: Path, statement: Node, version: Version | None) -> Iterator[Pr
             if word == "map_f64_to_f32" and lowest is not None and lowest >= 13:
                 yield Problem("bad-header", at, "`map_f64_to_f32` is for targets below sm_13 only")
             if version is not None and word == "debug" and version < (3, 0):
-                yield Problem("version-too-low", at, f"`debug` needs .version 3.0; the file says {spoken(version)}")
+                yield Problem("version-too-low", at, f"`debug` needs .version 3.0; the file says {version_text(version)}")
         else:
             # A target newer than the table is likely to occur in a newer file.
             doubtful = version is not None and version > NEWEST and _looks_like_target(word)
@@ -251,7 +246,7 @@ def _address_size(path: Path, statement: Node, before: Node | None, module: Modu
     if type(before) is not nodes.Target:
         yield Problem("bad-header", path, "`.address_size` not directly after `.target`")
     if version is not None and version < (2, 3):
-        yield Problem("version-too-low", path, f"`.address_size` needs .version 2.3; the file says {spoken(version)}")
+        yield Problem("version-too-low", path, f"`.address_size` needs .version 2.3; the file says {version_text(version)}")
 
 
 # --- what stands where ------------------------------------------------------------------------------------------------------------
@@ -415,7 +410,7 @@ def _performance(path: Path, header: Header, owner: str, version: Version | None
             yield Problem("bad-directive", at, f"`{name}` on {_OWNERS[owner]}", (f"it is for {_spoken_owners(known)}",))
             continue
         if known.gone is not None and version is not None and version >= known.gone:
-            yield Problem("bad-directive", at, f"`{name}` is gone since PTX {spoken(known.gone)}", ("`.minnctapersm` replaced it",))
+            yield Problem("bad-directive", at, f"`{name}` is gone since PTX {version_text(known.gone)}", ("`.minnctapersm` replaced it",))
             continue
         yield from availability(at, f"`{name}`", name, version, target)
         values, wrong = _values(at, child, known)
@@ -575,5 +570,4 @@ __all__ = [
     "plain_integer",
     "problems",
     "sm_limits",
-    "spoken",
 ]

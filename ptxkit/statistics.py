@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ptxkit.frozen import frozen
+from ptxkit.isa.targets import version_text
 from ptxkit.names import Kind, Scope, Symbol, resolve
 from ptxkit.syntax import Function, Module
 
@@ -78,7 +79,7 @@ def statistics(module: Module) -> Statistics:
     version = module.version
     return Statistics(
         module.path,
-        f"{version[0]}.{version[1]}" if version else None,
+        version_text(version) if version else None,
         module.targets,
         _bytes(_symbols(names.root), ".shared"),
         tuple(functions),

@@ -10,7 +10,7 @@ from ptxkit.checking import Binder
 from ptxkit.diagnostics import Diagnostic
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.directives import directives
-from ptxkit.isa.targets import Version, parse_version, runs, split_target, targets
+from ptxkit.isa.targets import Version, parse_version, runs, split_target, targets, version_text
 from ptxkit.names import resolve
 from ptxkit.operands import Shaper
 from ptxkit.requirement import module_needs
@@ -69,7 +69,7 @@ def retarget(module: Module, *, target: str = "", version: str = "") -> Rewrite:
     if version and version != "lowest":
         since = targets()[wanted].since
         if parse_version(version) < since:
-            raise ValueError(f"{wanted} is there from PTX {since[0]}.{since[1]}, not in {version}")
+            raise ValueError(f"{wanted} is there from PTX {version_text(since)}, not in {version}")
         return _to(module, wanted, parse_version(version), target, version)
     versions = _versions(module, wanted, lowest=version == "lowest" or not target)
     failed: FailedCheck | None = None
@@ -130,7 +130,7 @@ def _heads(module: Module, goal: Goal) -> dict[Path, Sequence[Node]]:
     edits: dict[Path, Sequence[Node]] = {}
     for i, child in enumerate(module.children):
         if isinstance(child, VersionStatement):
-            edits[(i, 0)] = (Number(f"{goal.version[0]}.{goal.version[1]}"),)
+            edits[(i, 0)] = (Number(version_text(goal.version)),)
         elif isinstance(child, Target):
             for j, word in enumerate(child.children):
                 if word.text.startswith("sm_"):

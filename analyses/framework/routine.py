@@ -108,11 +108,12 @@ def routines(module: Module, which: Iterable[int] | None = None, *, executes: bo
     found: list[Routine] = []
     children = module.children
     wanted = range(len(children)) if which is None else sorted(which)
-    found += [_routine(module, names, binder, i, children[i], found, executes) for i in wanted if _has_body(children[i])]
+    found += [_routine(module, names, binder, i, children[i], found, executes) for i in wanted if has_body(children[i])]
     return tuple(found)
 
 
-def _has_body(node: Node) -> bool:
+def has_body(node: Node) -> bool:
+    """Whether a part of a module is a function with a body."""
     return isinstance(node, Function) and node.body is not None
 
 

@@ -9,12 +9,12 @@ from collections.abc import Collection, Sequence
 
 import attrs
 
-from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.framework.routine import Routine, has_body, routines
 from ptxkit.analyses.framework.rule import Facts, Rule, folders_for
 from ptxkit.frozen import frozen
 from ptxkit.memo import expression
 from ptxkit.names import Kind, Laid, Names, Symbol
-from ptxkit.syntax import Declaration, Function, Index, Name, Node, Section
+from ptxkit.syntax import Declaration, Function, Index, Name, Section
 
 _CALLS = expression(r"call(?<!\wcall)\b")
 """The word `call`."""
@@ -36,7 +36,7 @@ class Part:
 
 def parts_of(facts: Facts) -> tuple[Part, ...]:
     """The parts of a module, in text order."""
-    others = [i for i, child in enumerate(facts.module.children) if not isinstance(child, Section) and not _has_body(child)]
+    others = [i for i, child in enumerate(facts.module.children) if not isinstance(child, Section) and not has_body(child)]
     alone: list[int] = []
     together: list[int] = []
     words = _words(facts)
@@ -163,7 +163,3 @@ def _share(one: Facts, other: Facts) -> None:
     for name in ("index", "names", "marks", "syntax", "_problems"):
         if name in one.__dict__:
             other.__dict__[name] = one.__dict__[name]
-
-
-def _has_body(node: Node) -> bool:
-    return isinstance(node, Function) and node.body is not None

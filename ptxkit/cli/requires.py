@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from ptxkit.cli import _input
+from ptxkit.isa.targets import version_text
 
 
 @click.command()
@@ -55,13 +56,13 @@ def command(paths: tuple[str, ...], kernels: tuple[str, ...], format_: str) -> N
 
 
 def _spoken(alternative: Any) -> str:
-    return f"{alternative.target}  .version {alternative.version[0]}.{alternative.version[1]}"
+    return f"{alternative.target}  .version {version_text(alternative.version)}"
 
 
 def _json(one: Any) -> dict[str, Any]:
     return {
         "function": one.function,
-        "alternatives": [{"target": a.target, "version": f"{a.version[0]}.{a.version[1]}"} for a in one.alternatives],
+        "alternatives": [{"target": a.target, "version": version_text(a.version)} for a in one.alternatives],
         "forced_by": one.forced_by,
         "line": one.line,
     }

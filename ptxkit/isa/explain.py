@@ -10,7 +10,7 @@ from ptxkit.isa.opcodes import split_opcode
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.requirements import Requirement, every, requirement
 from ptxkit.isa.table import entry_text, forms
-from ptxkit.isa.targets import targets
+from ptxkit.isa.targets import targets, version_text
 
 
 def forms_with(opcode: str) -> tuple[Form, ...]:
@@ -35,7 +35,7 @@ def describe(form: Form) -> dict[str, Any]:
         "summary": form.summary,
         "modelled": form.modelled,
         "slots": {slot.name: [choice.modifier for choice in slot.choices] for slot in form.slots if len(slot.choices) > 1},
-        "needs": [{"target": one.target, "version": f"{one.version[0]}.{one.version[1]}"} for one in base.alternatives()],
+        "needs": [{"target": one.target, "version": version_text(one.version)} for one in base.alternatives()],
         "converges": converges,
         "flow": [flow.what for flow in form.flow],
         "effects": [effect.what for effect in form.effects],
@@ -60,7 +60,7 @@ def declared(name: str) -> str | None:
 
 def _needed(needs: Requirement) -> list[str]:
     """A requirement as a line; empty if no known target satisfies it."""
-    found = [f"{one.target} with PTX {one.version[0]}.{one.version[1]}" for one in needs.alternatives()]
+    found = [f"{one.target} with PTX {version_text(one.version)}" for one in needs.alternatives()]
     return [f"  Needs {' or '.join(found)}, or later."] if found else []
 
 

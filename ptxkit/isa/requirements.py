@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 import attrs
 
 from ptxkit.frozen import frozen
-from ptxkit.isa.targets import Target, Version, parse_version, runs, split_target, targets
+from ptxkit.isa.targets import Target, Version, parse_version, runs, split_target, targets, version_text
 
 
 @frozen
@@ -63,7 +63,7 @@ class Requirement:
         return tuple(found)
 
     def __str__(self) -> str:
-        return " or ".join(f"{a.target} with .version {a.version[0]}.{a.version[1]}" for a in self.alternatives()) or "no known target"
+        return " or ".join(f"{a.target} with .version {version_text(a.version)}" for a in self.alternatives()) or "no known target"
 
 
 def anything() -> Requirement:

@@ -44,6 +44,11 @@ def parse_version(text: str) -> Version:
     return int(major), int(minor)
 
 
+def version_text(version: Version) -> str:
+    """`(8, 6)` as `8.6`."""
+    return f"{version[0]}.{version[1]}"
+
+
 def split_target(name: str) -> tuple[int, str]:
     """`"sm_100a"` as `(100, "a")`. Raises ValueError if it does not look like a target."""
     number, suffix = name.removeprefix("sm_"), ""

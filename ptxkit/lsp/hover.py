@@ -19,7 +19,7 @@ from ptxkit.isa.directives import directives
 from ptxkit.isa.explain import forms_with
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.requirements import Requirement
-from ptxkit.isa.targets import targets
+from ptxkit.isa.targets import targets, version_text
 from ptxkit.lsp.document import Document
 from ptxkit.names import Kind, Symbol
 from ptxkit.origins import Origins, excerpt, frames, source_file
@@ -161,7 +161,7 @@ _ROLES = {
 
 def _needs(requirement: Requirement) -> str:
     """A requirement as text."""
-    found = [f"`{one.target}` from `.version {one.version[0]}.{one.version[1]}`" for one in requirement.alternatives()]
+    found = [f"`{one.target}` from `.version {version_text(one.version)}`" for one in requirement.alternatives()]
     return f"Needs {' or '.join(found)}." if found else "No known target has it."
 
 

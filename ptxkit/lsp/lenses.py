@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptxkit.analyses.registers.pressure import pressure
 from ptxkit.diagnostics import Span
+from ptxkit.isa.targets import version_text
 from ptxkit.lsp.document import Document
 from ptxkit.lsp.outline import outline
 from ptxkit.requirement import needs_of
@@ -25,6 +26,6 @@ def lenses(document: Document) -> tuple[tuple[Span, str], ...]:
             said.append(f"{counted.shared_bytes:,} bytes in the module")
         need = needs.get(entry.name)
         if need is not None and need.alternatives:
-            said.append("needs " + " or ".join([f"{one.target}, PTX {one.version[0]}.{one.version[1]}" for one in need.alternatives]))
+            said.append("needs " + " or ".join([f"{one.target}, PTX {version_text(one.version)}" for one in need.alternatives]))
         found.append((entry.own, " · ".join(said)))
     return tuple(found)

@@ -159,12 +159,13 @@ def spoken(threads: Sequence[Thread], count: int) -> str:
     """Threads in words: `thread (1,0,0) of CTA (0,0,0) and 3 others`."""
     if not threads:
         return ""
-    named = [f"thread {_index(thread)} of CTA {_index(cta)}" for cta, thread in threads[:SHOWN]]
+    named = [f"thread {spoken_index(thread)} of CTA {spoken_index(cta)}" for cta, thread in threads[:SHOWN]]
     others = count - len(named)
     if others > 0:
         return f"{', '.join(named)} and {others} other{'s' if others > 1 else ''}"
     return ", ".join(named)
 
 
-def _index(place: tuple[int, int, int]) -> str:
-    return f"({','.join(map(str, place))})"
+def spoken_index(index: Sequence[int]) -> str:
+    """An index as messages write it: `(1,0,0)`."""
+    return f"({','.join(map(str, index))})"

@@ -8,6 +8,7 @@ import attrs
 
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Edit, Fix, Severity
+from ptxkit.isa.targets import version_text
 from ptxkit.requirement import module_needs
 from ptxkit.syntax import Version
 
@@ -31,7 +32,7 @@ def _fix(facts: Facts) -> Fix | None:
     statement = next(((i, child) for i, child in enumerate(facts.module.children) if isinstance(child, Version)), None)
     if least is None or statement is None:
         return None
-    text = f"{least[0]}.{least[1]}"
+    text = version_text(least)
     span = facts.index.span((statement[0], 0))
     return Fix(f"make it `.version {text}`", (Edit(span.start, span.end, text),))
 

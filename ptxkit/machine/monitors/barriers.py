@@ -26,10 +26,11 @@ import numpy as np
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous.arguments import named
+from ptxkit.machine.fault import spoken_index
 from ptxkit.machine.groups import WARP
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import deadlocks
-from ptxkit.machine.monitors.collected import Collected, Rule, do, opcode, spoken_index, spoken_thread, threads
+from ptxkit.machine.monitors.collected import Collected, Rule, do, opcode, spoken_thread, threads
 from ptxkit.machine.monitors.collectives import Collectives
 from ptxkit.machine.monitors.deadlocks import BARRIERS, spoken_lanes
 from ptxkit.machine.monitors.order import Order

@@ -10,7 +10,7 @@ import numpy as np
 from ptxkit.diagnostics import Diagnostic, Related, Severity, Span, brief
 from ptxkit.frozen import define
 from ptxkit.isa.binding import Bound
-from ptxkit.machine.fault import NOWHERE
+from ptxkit.machine.fault import NOWHERE, spoken_index
 from ptxkit.machine.findings import Finding, launch_as_json
 from ptxkit.machine.monitors.naming import Dimensions, Names
 from ptxkit.machine.values.distinct import distinct_numbers
@@ -133,11 +133,6 @@ class Collected:
 def spoken_thread(cta: Dimensions, thread: Dimensions) -> str:
     """`thread (1,0,0) of CTA (0,0,0)`."""
     return f"thread {spoken_index(thread)} of CTA {spoken_index(cta)}"
-
-
-def spoken_index(index: Sequence[int]) -> str:
-    """An index as messages write it: `(1,0,0)`."""
-    return f"({','.join(map(str, index))})"
 
 
 def opcode(site: Site) -> str:

@@ -26,11 +26,11 @@ from ptxkit.isa.binding import Bound
 from ptxkit.isa.mismatch import Mismatch
 from ptxkit.machine.asynchronous import mbarrier as objects
 from ptxkit.machine.asynchronous.arguments import located, named, order
-from ptxkit.machine.fault import Fault, Wait
+from ptxkit.machine.fault import Fault, Wait, spoken_index
 from ptxkit.machine.groups import WARP
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import deadlocks
-from ptxkit.machine.monitors.collected import DOES, Collected, Rule, bytes_of, spoken_index, spoken_thread, threads
+from ptxkit.machine.monitors.collected import DOES, Collected, Rule, bytes_of, spoken_thread, threads
 from ptxkit.machine.monitors.deadlocks import is_mbarrier_wait, spoken_mbarrier
 from ptxkit.machine.monitors.ordering import Ordering
 from ptxkit.machine.monitors.races import Races

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptxkit.isa.binding import Bound
+from ptxkit.machine.fault import spoken_index
 from ptxkit.machine.groups import WARP
-from ptxkit.machine.monitors.collected import Collected, Rule, spoken_index, spoken_thread
+from ptxkit.machine.monitors.collected import Collected, Rule, spoken_thread
 from ptxkit.syntax import constant_value
 
 if TYPE_CHECKING:

@@ -9,10 +9,11 @@ import attrs
 from ptxkit.diagnostics import LONGEST_RELATED, Diagnostic, Related, Severity, brief
 from ptxkit.frozen import define
 from ptxkit.isa.binding import Bound
+from ptxkit.machine.fault import spoken_index
 from ptxkit.machine.findings import Finding, launch_as_json
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.monitors import proxies, queues, tensor_waits
-from ptxkit.machine.monitors.collected import spoken_index, spoken_range, spoken_thread
+from ptxkit.machine.monitors.collected import spoken_range, spoken_thread
 from ptxkit.machine.monitors.naming import Dimensions, Side
 
 if TYPE_CHECKING:
