@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -11,6 +12,7 @@ import attrs
 from ptxkit.diagnostics import Severity
 
 if TYPE_CHECKING:
+    from ptxkit.analyses.execution.result import Shown
     from ptxkit.analyses.verify.verdict import Verdict
     from ptxkit.diagnostics import Diagnostic
     from ptxkit.syntax import Module
@@ -35,27 +37,35 @@ OF_ADDRESSES = frozenset(("misaligned-access", "out-of-bounds-access"))
 
 def agreed(module: Module, kernel: str, verdict: Verdict) -> Verdict:
     """The verdict, changed if `lint` knows more than the executions of the launch: to refuted if it confirms what they leave in doubt, or
-    from verified to undecided if it doubts what they do not show."""
-    from ptxkit.analyses.verify.verdict import REFUTED, VERIFIED
+    has numbers with which the launch goes wrong; from verified to undecided if it doubts what they do not show."""
+    from ptxkit.analyses.linting.linting import lint
+    from ptxkit.analyses.verify.verdict import UNDECIDED, VERIFIED
 
-    if verdict.outcome != REFUTED:
-        verdict = _confirmed(module, kernel, verdict)
-    return _doubted(module, kernel, verdict) if verdict.outcome == VERIFIED else verdict
+    @functools.cache
+    def known() -> tuple[Diagnostic, ...]:
+        found = lint(module, budget=SECONDS, only={kernel})
+        return tuple([one for one in found if one.function == kernel and one.witness and one.severity is not Severity.INFO])
+
+    verdict = _confirmed(verdict, known)
+    if verdict.outcome == VERIFIED:
+        verdict = _doubted(module, kernel, verdict)
+    if verdict.outcome == UNDECIDED and verdict.executed.launch.has_numbers:
+        verdict = _with_numbers(module, kernel, verdict, known())
+    return verdict
 
 
-def _confirmed(module: Module, kernel: str, verdict: Verdict) -> Verdict:
+Known = Callable[[], "tuple[Diagnostic, ...]"]
+"""The findings of the kernel that `lint` has executed, notes left out."""
+
+
+def _confirmed(verdict: Verdict, known: Known) -> Verdict:
     """The verdict, changed to refuted if executions of `lint` show that what this launch does wrong is not due to the inputs that were
     synthesized for it: `lint` believes a finding only once it has repeated it with other numbers, shapes and contents. One of which it says
     that contents decide must appear in this launch with all contents that were tried."""
-    from ptxkit.analyses.linting.linting import lint
     from ptxkit.analyses.verify.verdict import REFUTED
 
     doubtful = [*[reason.shown for reason in verdict.reasons if reason.shown is not None], *verdict.executed.set_aside]
-    if not doubtful:
-        return verdict
-    reported = lint(module, budget=SECONDS, only={kernel})
-    known = [one for one in reported if one.function == kernel and one.witness and one.severity is not Severity.INFO]
-    found = [one for one in doubtful if any(_is_same(one.finding.diagnostic, of) and (one.is_always or _is_certain(of)) for of in known)]
+    found = [one for one in doubtful if any(_is_same(one, of) for of in known())] if verdict.outcome != REFUTED and doubtful else []
     if not found:
         return verdict
     findings = (*found, *[one for one in verdict.findings if one not in found])
@@ -63,16 +73,49 @@ def _confirmed(module: Module, kernel: str, verdict: Verdict) -> Verdict:
     return attrs.evolve(verdict, outcome=REFUTED, findings=findings, reasons=(), assumptions=(*verdict.assumptions, said))
 
 
+def _with_numbers(module: Module, kernel: str, verdict: Verdict, known: Sequence[Diagnostic]) -> Verdict:
+    """The verdict on the launch with the numbers with which `lint` shows something, if that shows the same and refutes the kernel;
+    otherwise the verdict as it is."""
+    from ptxkit.analyses.execution.launch import Given, MadeUp
+    from ptxkit.analyses.framework.routine import routines
+    from ptxkit.analyses.verify.verdict import REFUTED
+    from ptxkit.analyses.verify.verdict import verify as verified
+    from ptxkit.cli._launching import names_of
+
+    routine = next(one for one in routines(module) if one.name == kernel)
+    declared = [one.name for one in routine.function.header.parameters]
+    launch = verdict.executed.launch
+    for one in known:
+        numbers = (one.witness or {}).get("launch", {}).get("arguments", {})
+        arguments, said = [], []
+        for name, spoken, argument in zip(declared, names_of(module, routine), launch.arguments, strict=True):
+            value = numbers.get(name)
+            if isinstance(argument, MadeUp) and argument.made_up == "number" and isinstance(value, int):
+                data = (value % (1 << 8 * argument.size)).to_bytes(argument.size, "little")
+                argument = Given(functools.partial(bytes, data))
+                said.append(f"`{spoken}` = {value}")
+            arguments.append(argument)
+        if not said:
+            continue
+        verdict.executed.code.reset()
+        again = verified(verdict.executed.code, attrs.evolve(launch, arguments=tuple(arguments)), names_of(module, routine))
+        again = _confirmed(again, lambda: tuple(known))
+        if again.outcome == REFUTED and any(_is_same(shown, one) for shown in again.findings):
+            return attrs.evolve(again, assumptions=(f"refuted with {', '.join(said)}, which lint has chosen", *again.assumptions))
+    return verdict
+
+
+def _is_same(shown: Shown, other: Diagnostic) -> bool:
+    """Whether a finding of `lint` has the family of rules and the lines of one of the launch, and contents of memory do not decide it."""
+    one = shown.finding.diagnostic
+    return one.rule[:1] == other.rule[:1] and _lines(one) <= _lines(other) and (shown.is_always or _is_certain(other))
+
+
 def _is_certain(one: Diagnostic) -> bool:
     """Whether a finding of `lint` is independent of contents of memory."""
     from ptxkit.analyses.dynamic.judging import CONTENTS
 
     return CONTENTS not in one.notes
-
-
-def _is_same(one: Diagnostic, other: Diagnostic) -> bool:
-    """Whether a finding of `lint` has the family of rules and the lines of one of the launch."""
-    return one.rule[:1] == other.rule[:1] and _lines(one) <= _lines(other)
 
 
 def _lines(one: Diagnostic) -> set[int]:
