@@ -159,11 +159,11 @@ class InFlight:
                     rows = chosen[group == number]
                     first = int(one.place[rows[0]]) + knowledge.first
                     agent = self._agent(("warpgroup", first), first)
-                    self._settle(one, rows, agent)
+                    self._settle(one, rows, np.full(len(rows), agent))
                     there = lanes.place[knowledge.first_of(lanes.place, WARPGROUP) == number]
                     knowledge.learn(there, self._clock(agent))
             else:
-                self._settle(one, chosen, -1)
+                self._settle(one, chosen, None)
         if changed:
             self._forget()
             knowledge.tick()
@@ -201,12 +201,14 @@ class InFlight:
             return False
         races = self.races
         first = races.knowledge.first
-        for signal, place in sorted(set(zip(signals.tolist(), one.place[rows].tolist(), strict=True))):
-            mine = rows[(signals == signal) & (one.place[rows] == place)]
-            agent = self._agent((signal, place + first), place + first)
+        places = one.place[rows]
+        chosen, which = distinct(signals, places)
+        pairs = list(zip(signals[chosen].tolist(), places[chosen].tolist(), strict=True))
+        agents = [self._agent((signal, place + first), place + first) for signal, place in pairs]
+        if settles:
+            self._settle(one, rows, np.array(agents)[which])
+        for (signal, place), agent in zip(pairs, agents, strict=True):
             clock = self._clock(agent)
-            if settles:
-                self._settle(one, mine, agent)
             if one.flight.queue:
                 key = one.flight.queue, place
                 self.known[key] = races.clocks.join(self.known.get(key, NOTHING), clock)
@@ -264,17 +266,20 @@ class InFlight:
 
     # --- from in flight to completed
 
-    def _settle(self, one: Flying, rows: Array, agent: int) -> None:
-        """Records rows as accessed now, by an agent (-1: by their threads)."""
+    def _settle(self, one: Flying, rows: Array, agents: Array | None) -> None:
+        """Records rows as accessed now, by an agent each (None: by their threads)."""
         one.left[rows] = False
         self._mark(one, rows, -1)
         footprint, races = one.footprint, self.races
         knowledge = races.knowledge
         at, size = footprint.at[rows], footprint.size[rows]
-        thread = one.place[rows] + knowledge.first if agent < 0 else np.full(len(rows), agent)
-        if footprint.kind == "read" and agent >= 0:
-            key = agent, one.kind.number, at.tobytes()
-            self.done.setdefault(footprint.space, {})[key] = Done(agent, knowledge.stamp, at, size, one.kind)
+        thread = one.place[rows] + knowledge.first if agents is None else agents
+        if footprint.kind == "read" and agents is not None:
+            done = self.done.setdefault(footprint.space, {})
+            for agent in distinct_numbers(agents).tolist():
+                mine = np.flatnonzero(agents == agent)
+                key = agent, one.kind.number, at[mine].tobytes()
+                done[key] = Done(agent, knowledge.stamp, at[mine], size[mine], one.kind)
             self._reads.pop(footprint.space, None)
             self._add(self.done_marks, footprint.space, at, size, 1)
             return

@@ -148,10 +148,10 @@ class Knowledge:
         found = self._reached.get(number)
         if found is not None:
             return found
-        below = sorted(self._unknown(number))
-        for n, each in enumerate(below, 1):
+        unknown = self._unknown(number)
+        for n, each in enumerate(sorted(unknown), 1):
             if each == number or n % DEEP == 0:
-                found = self._reached[each] = self._made(each, limit)
+                found = self._reached[each] = self._made(unknown if len(unknown) < DEEP else self._unknown(each), limit)
                 self._stamps += len(found)
         assert found is not None
         return found
@@ -167,12 +167,12 @@ class Knowledge:
                     left.append(below)
         return seen
 
-    def _made(self, number: int, limit: int) -> Array:
-        """Computes the reach of a clock from its own entries, those of clocks below it, and cached reaches."""
+    def _made(self, unknown: set[int], limit: int) -> Array:
+        """Computes the reach of a clock from its entries and those of clocks below it, which are `unknown`, and from cached reaches."""
         found = np.full(limit, -1, np.int64)
         agents: dict[int, int] = {}
         clocks, reached = self.clocks.all, self._reached
-        for each in self._unknown(number):
+        for each in unknown:
             clock = clocks[each]
             if clock.threads or clock.warps or clock.ctas:
                 self._raise(found, agents, clock)
