@@ -25,7 +25,7 @@ def test_results_are_in_order_and_from_other_processes() -> None:
 
 def test_one_process_or_one_piece_of_work_is_done_here() -> None:
     for count, processes in ((3, 1), (1, 4)):
-        assert {process for process in workers.spread(lambda number: os.getpid(), count, processes)} == {os.getpid()}
+        assert set(workers.spread(lambda number: os.getpid(), count, processes)) == {os.getpid()}
     assert list(workers.spread(lambda number: number, 0, 4)) == []
 
 

@@ -70,5 +70,5 @@ def test_a_union_needs_what_each_part_needs() -> None:
 
 @pytest.mark.parametrize("text", ["", "8", "8.x", "8.0 sm_", "8.0 sm_9z", "sm_999"])
 def test_what_is_no_requirement(text: str) -> None:
-    with pytest.raises(ValueError, match="expected|such as"):
+    with pytest.raises(ValueError, match=r"expected|such as"):
         parse_needs(text)
