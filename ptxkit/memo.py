@@ -60,8 +60,14 @@ class _Expression:
 MUCH = 10_000
 """Number of new objects worth excluding from collection."""
 
+MUCH_GARBAGE = 100_000
+"""Number of new objects worth examining for garbage; they take some 10 MB."""
+
 _grown = 0
 """Objects made before the last collection of new ones, since the last full collection."""
+
+_overlooked = 0, 0
+"""New objects that are no reason to collect, and the collections before."""
 
 
 @contextmanager
@@ -114,7 +120,20 @@ def collect_new(age: int = 0) -> None:
     """
     global _grown
     made, *collections = gc.get_count()
-    if gc.isenabled() or (made <= MUCH and not any(collections[:age])):
+    overlooked = _overlooked[0] if _overlooked[1] == _collections() else 0
+    if gc.isenabled() or (made - overlooked <= MUCH_GARBAGE and not any(collections[:age])):
         return
     _grown += made
     gc.collect(age)
+
+
+def overlook_new() -> None:
+    """The objects made so far are no reason for `collect_new` to collect: for the beginning of steps that make garbage, after what is still
+    used has been made. To examine that would take longer than the steps."""
+    global _overlooked
+    _overlooked = gc.get_count()[0], _collections()
+
+
+def _collections() -> int:
+    """How often the collector has run."""
+    return sum([generation["collections"] for generation in gc.get_stats()])

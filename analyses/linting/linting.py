@@ -127,8 +127,12 @@ class _Judge:
         self._asking: Sequence[Rule] = rules
         """The rules without those that ask for no function."""
         self._left = seconds
+        self._has_judged = False
 
     def __call__(self, number: int) -> _Group:
+        if self._has_judged:
+            collect_new(age=1)
+        self._has_judged = True
         group = self.groups[number]
         judged = PartFacts(self.facts, group, executes=self.run)
         silent = outside(folders_for("").union(*[part.concerns for part in group]))
@@ -147,7 +151,6 @@ class _Judge:
             found.shown.extend(shown(judged, self._rules, self.but, self._left))
             self._left -= time.thread_time() - begun
         judged.forget()
-        collect_new(age=1)
         return found
 
 

@@ -24,6 +24,7 @@ from ptxkit.analyses.launch.launch import MOST_THREADS, launch
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
+from ptxkit.memo import overlook_new
 
 if TYPE_CHECKING:
     from ptxkit.analyses.dynamic.judging import Found
@@ -76,6 +77,8 @@ def shown(
 
     found = []
     code = None
+    # the facts of rules are still used
+    overlook_new()
     for kernel in kernels:
         if kernel.name in but:
             continue
