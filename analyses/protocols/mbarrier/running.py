@@ -12,6 +12,7 @@ from ptxkit.analyses.events.steps import ON_MBARRIERS, steps
 from ptxkit.analyses.execution.available import is_available
 from ptxkit.analyses.execution.contents import COUNT
 from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.inputs.cost import least_operations
 from ptxkit.analyses.inputs.example import Argument, Example, Number
 from ptxkit.analyses.inputs.launches import Sizes, example, most_operations
 from ptxkit.analyses.inputs.outside import Outside, outside
@@ -39,7 +40,7 @@ STOPS = ("deadlock", "standstill", "mbarrier")
 
 @frozen
 class Ran:
-    """A launch that ran to completion, or that a misused mbarrier ended (`fault`)."""
+    """A launch that ran to completion or until its mbarriers only repeated themselves, or that a misused mbarrier ended (`fault`)."""
 
     uses: tuple[Use, ...]
     fault: Fault | None
@@ -73,7 +74,7 @@ def _launches(routine: Routine, code: Any) -> Iterator[Ran]:
     from ptxkit.analyses.execution.leaving import far_access, would_be_inside
 
     at = {routine.where(i): i for i in range(len(routine.instructions))}
-    left = RUNS * most_operations(routine)
+    left, patience = RUNS * most_operations(routine), least_operations(routine)
     last = None
     for shape in shapes(routine)[:MOST_SHAPES]:
         likely = example(routine, shape, Sizes(counts=ROUNDS))
@@ -81,7 +82,7 @@ def _launches(routine: Routine, code: Any) -> Iterator[Ran]:
         far = None
         for one in (short, likely) if short != likely else (likely,):
             for _ in range(MOST_GROWTHS):
-                ran, fault, cost, made = _ran(one, code, at, left)
+                ran, fault, cost, made = _ran(one, code, at, left, patience)
                 left -= cost
                 if fault is not None and _is_outside(fault):
                     outside(routine)[one] = Outside(fault, tuple(made), cost)
@@ -112,10 +113,10 @@ def _short(argument: Argument) -> Argument:
 
 
 def _ran(
-    one: Example, code: Any, at: dict[tuple[int, ...], int], operations: int
+    one: Example, code: Any, at: dict[tuple[int, ...], int], operations: int, patience: int
 ) -> tuple[Ran | None, Fault | None, int, list[tuple[int, int]]]:
     """Executes a launch: the result if it works; the fault; its cost; and the synthesized memory."""
-    watch, fault, _, made = _launched(one, code, at, operations, ())
+    watch, fault, _, made = _launched(one, code, at, operations, patience, ())
     cost = watch.operations
     if fault is not None and fault.kind not in STOPS:
         return None, fault, cost, made
@@ -124,7 +125,7 @@ def _ran(
         # only then it matters which threads have not observed the completion of a copy
         from ptxkit.machine.monitors import monitors_of
 
-        watch, fault, findings, made = _launched(one, code, at, operations, monitors_of("async"))
+        watch, fault, findings, made = _launched(one, code, at, operations, patience, monitors_of("async"))
         cost += watch.operations
         lines = {code.line(path): i for path, i in at.items()}
         late = tuple([(thread, lines.get(line, -1)) for thread, line in watch.late(findings)])
@@ -132,15 +133,15 @@ def _ran(
 
 
 def _launched(
-    one: Example, code: Any, at: dict[tuple[int, ...], int], operations: int, monitors: tuple[Monitor, ...]
+    one: Example, code: Any, at: dict[tuple[int, ...], int], operations: int, patience: int, monitors: tuple[Monitor, ...]
 ) -> tuple[Watch, Fault | None, tuple[Any, ...], list[tuple[int, int]]]:
     """Executes a launch under additional monitors: the uses of mbarriers, the fault, the findings of the monitors, the synthesized
     memory."""
-    from ptxkit.analyses.protocols.mbarrier.watching import Watch
+    from ptxkit.analyses.protocols.mbarrier.watching import SETTLED, Watch
     from ptxkit.machine import Budget, Fault
     from ptxkit.machine.matrices.accuracy import rough_products
 
-    watch, machine = Watch(at), code.machine
+    watch, machine = Watch(at, patience), code.machine
     made: list[tuple[int, int]] = []
     fault: Fault | None = None
     findings: tuple[Any, ...] = ()
@@ -160,7 +161,7 @@ def _launched(
                 monitors=(watch, *monitors),
             ).findings
     except Fault as error:
-        fault, findings = error.detached(), error.findings
+        fault, findings = error.detached() if error.kind != SETTLED else None, error.findings
     finally:
         for start, _ in made:
             machine.free_global(start)

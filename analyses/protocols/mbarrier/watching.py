@@ -11,27 +11,39 @@ from ptxkit.analyses.protocols.mbarrier.uses import Phase, Use
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import mbarrier as objects
 from ptxkit.machine.asynchronous.arguments import located, named
+from ptxkit.machine.fault import Stop
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.naming import Names
 from ptxkit.machine.values.distinct import distinct_numbers
 
+SETTLED = "settled"
+"""Kind of the fault that ends a launch in which mbarriers only repeat their phases."""
 UNWAITED = "async-data-read-without-wait"
 """Name of findings about accesses to data of a copy by a thread that has not observed its completion."""
 
 
 class Watch(Monitor):
-    """Records the operations on each mbarrier. `at` has the instructions of the kernel by their paths."""
+    """Records the operations on each mbarrier. `at` has the instructions of the kernel by their paths.
+
+    The launch ends (`SETTLED`) at an operation on an mbarrier if all such operations for more than `patience` operations have been executed
+    before, at the same mbarrier in a phase of the same parity: a ring has then wrapped around.
+    """
 
     follows_undefined = True
     """Not needed here; but the compiled blocks are then shared with launches under all monitors."""
 
-    def __init__(self, at: dict[tuple[int, ...], int]) -> None:
+    def __init__(self, at: dict[tuple[int, ...], int], patience: int) -> None:
         self.at = at
+        self.patience = patience
         self.uses: dict[int, Use] = {}
         """By position in the buffer of shared memory; only for the first resident CTAs."""
         self._chunks = 0
         self.operations = 0
         """Cost of the launch in operations."""
+        self._known: set[tuple[int, int, int]] = set()
+        """Instructions that have been executed, with the mbarrier and the parity of its phase."""
+        self._last = 0
+        """Number of operations before the last addition to these."""
 
     def begin(self, launch: Any) -> None:
         self.launch = launch
@@ -68,11 +80,20 @@ class Watch(Monitor):
                 self._init(at, i, lanes, given, mine)
             elif at in self.uses:
                 self._follow(at)
+                self._see((i, at, self.uses[at].phases[-1].parity))
                 threads = lanes.index[mine].tolist()
                 if "wait" in actions and not has_passed:
                     self.uses[at].blocked[i] = set(threads) | self.uses[at].blocked.get(i, set())
                 else:
                     self._used(self.uses[at], actions, i, threads, given, mine)
+
+    def _see(self, what: tuple[int, int, int]) -> None:
+        now = int(self.launch.operations + self.launch.scheduler.operations)
+        if what not in self._known:
+            self._known.add(what)
+            self._last = now
+        elif now > self._last + self.patience:
+            raise Stop(SETTLED, "mbarriers have repeated their phases for long enough")
 
     def _init(self, at: int, i: int, lanes: Any, given: dict[str, Any], mine: Any) -> None:
         cta = int(lanes.cta[mine[0]])
