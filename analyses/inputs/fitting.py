@@ -91,6 +91,9 @@ def _fitted(routine: Routine, code: Code, shape: Shape) -> Fits:
         others, _ = _solved(ran, LAST)
         is_sure = ran.is_balanced(boxes) and ran.is_balanced(others) and (rooms_count or not by_room)
         found = {**found, **boxes}
+        if is_sure and not ran.has_left and _are_all_found(one, found):
+            # the phases of this run have boxes for all maps, and add up: another run finds no others
+            break
         fitted = made(routine, shape, Sizes(), found).with_larger_arrays(growth)
         if fitted != one:
             one = fitted
@@ -102,8 +105,12 @@ def _fitted(routine: Routine, code: Code, shape: Shape) -> Fits:
         else:
             break
     # a map with which no phase is counted, as of a store, has a box that was synthesized
-    is_sure &= bool(found) and all(map_ is None or map_.name in found for _, argument in one.arguments for map_ in made_maps(argument))
-    return Fits(found, {**found, **others}, is_sure)
+    return Fits(found, {**found, **others}, is_sure and _are_all_found(one, found))
+
+
+def _are_all_found(one: Example, found: Mapping[MapName, Fit]) -> bool:
+    """Whether the box of each tensor map of a launch was found, and there is one."""
+    return bool(found) and all(map_ is None or map_.name in found for _, argument in one.arguments for map_ in made_maps(argument))
 
 
 @frozen(eq=False)

@@ -318,7 +318,8 @@ def operations_of(asked: list[str]) -> int:
     return watch.operations
 
 
-def test_a_launch_that_the_boxes_do_not_change_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("body", [USUAL, APART])
+def test_a_launch_whose_phases_have_boxes_for_all_maps_is_not_repeated(monkeypatch: pytest.MonkeyPatch, body: str) -> None:
     launches = []
     run = fitting._run
 
@@ -327,7 +328,7 @@ def test_a_launch_that_the_boxes_do_not_change_is_not_repeated(monkeypatch: pyte
         return run(routine, one, *more)
 
     monkeypatch.setattr(fitting, "_run", watched)
-    assert fits(kernel(USUAL)).is_sure
+    assert fits(kernel(body)).is_sure
     assert len(launches) == 1
 
 

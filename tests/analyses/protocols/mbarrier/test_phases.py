@@ -29,3 +29,31 @@ def test_a_kernel_without_objects_has_none() -> None:
     module = ptxkit.parse((KERNELS / "reduce.sm_90a.ptx").read_text(encoding="utf-8"))
 
     assert all(mbarrier_phases(routine) == () for routine in routines(module))
+
+
+def test_a_launch_that_only_repeats_its_phases_ends() -> None:
+    text = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k() .reqntid 32
+{
+    .shared .align 8 .b64 bar;
+    .reg .pred p, q; .reg .b32 r, parity, round; .reg .b64 state;
+    mov.u32 r, %tid.x; setp.eq.u32 p, r, 0;
+    @p mbarrier.init.shared.b64 [bar], 32;
+    bar.sync 0;
+    mov.u32 parity, 0; mov.u32 round, 0;
+    AGAIN: mbarrier.arrive.shared.b64 state, [bar];
+    WAIT: mbarrier.try_wait.parity.shared.b64 q, [bar], parity;
+    @!q bra WAIT;
+    xor.b32 parity, parity, 1;
+    add.u32 round, round, 1;
+    setp.lt.u32 p, round, ROUNDS;
+    @p bra AGAIN;
+    ret;
+}
+"""
+    few, many = [mbarrier_phases(routines(ptxkit.parse(text.replace("ROUNDS", rounds)))[0])[0] for rounds in ("20", "3000")]
+
+    assert few.completed == 20
+    assert 20 < many.completed < 1500
