@@ -34,7 +34,7 @@ from ptxkit.analyses.dynamic.once import Ran
 from ptxkit.analyses.dynamic.reads import Reads
 from ptxkit.analyses.dynamic.wrapping import LOADED, wraps
 from ptxkit.analyses.execution.contents import COUNT, ZEROS
-from ptxkit.analyses.framework.bindings import bindings, has_matching
+from ptxkit.analyses.framework.bindings import bindings, has_matching, matching
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.launches import Sizes
 from ptxkit.analyses.inputs.reached import reached
@@ -290,9 +290,32 @@ def is_of_contents(case: Case, finding: Finding) -> bool:
     below a constant must be in its array."""
     name = finding.diagnostic.name
     is_conflict = is_race(finding) or is_of(finding, CONFLICTING) or name == UNWAITED
-    is_masked = name in OF_MASKS and bool(lines_of(finding) & case.addresses)
+    is_masked = name in OF_MASKS and _names_lanes(case, finding)
     is_certain = is_conflict and name not in {OUT_OF_BOUNDS, MISALIGNED} and not is_masked
     return not is_certain and depends(case, finding) and not _is_kept_too_large(case, finding)
+
+
+def _names_lanes(case: Case, finding: Finding) -> bool:
+    """Whether memory decides which lanes the collective of a finding names. A vote names those for which a condition holds, and a kernel
+    must expect each result."""
+    lines, index = lines_of(finding) & case.addresses, case.runs.code.index
+    return any(
+        index.span(of.where(i)).line in lines and not _is_by_vote(of, i, bound)
+        for of in reached(case.routine)
+        for i, bound in matching(of, lambda one: one.members is not None)
+    )
+
+
+def _is_by_vote(routine: Routine, i: int, bound: Bound) -> bool:
+    """Whether the membermask is the result of a vote, and a shuffle reads from a lane whose index is a constant."""
+    known, operands = values(routine), routine.instructions[i].operands
+    mask = known.operand(i, operands[bound.members.path[0]]) if bound.members is not None else None
+    if mask is None or mask.ssa_value is None:
+        return False
+    source = bindings(routine)[ssa(routine).values[mask.ssa_value].instruction]
+    lane = known.operand(i, operands[2]) if bound.form.mnemonic == "shfl" else None
+    is_constant = bound.form.mnemonic != "shfl" or (lane is not None and lane.constant is not None)
+    return is_constant and isinstance(source, Bound) and source.form.mnemonic == "vote"
 
 
 def _is_kept_too_large(case: Case, finding: Finding) -> bool:

@@ -15,6 +15,7 @@ from ptxkit.analyses.inputs.parameters import Leaf, Parameter, Role, Slot, param
 from ptxkit.analyses.inputs.reached import has_dynamic_shared
 from ptxkit.analyses.inputs.scales import most_of
 from ptxkit.analyses.inputs.shapes import Shape
+from ptxkit.analyses.inputs.thresholds import MIDDLE, thresholds
 from ptxkit.analyses.inputs.tiles import tiles
 from ptxkit.analyses.launch.launch import is_cooperative
 from ptxkit.frozen import frozen
@@ -131,7 +132,7 @@ def _part(
     if slot.role in (Role.TEXTURE, Role.SURFACE):
         return Image(min(3, slot.rank), slot.role is Role.SURFACE)
     if slot.role is Role.FLOAT:
-        return Number(slot.type, 1.0)
+        return Number(slot.type, MIDDLE if (parameter.name, slot.offset, slot.size) in thresholds(routine) else 1.0)
     if slot.value is not None:
         return _number(slot.type, slot.value)
     begin = begins_of_parts(routine).get((parameter.name, slot.offset, slot.size))

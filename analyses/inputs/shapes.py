@@ -262,6 +262,9 @@ def _blocks(routine: Routine) -> tuple[Size, ...]:
         together = next((size for level, size in (("cta", 2 * WARP), ("warpgroup", 4 * WARP), ("warp", WARP)) if needs(routine, level)), 1)
         return tuple([(size, 1, 1) for size in dict.fromkeys([min(together, most), *awaited(routine, most)])])
     if said is not None and len(axes) == 1 and said == (most, 1, 1):
+        if _tiles(routine).get(axes[0]) == most and all(stride % most == 0 for stride in _strides(routine)):
+            # each thread has one element of the part of its CTA
+            return (_along(axes[0], most),)
         return tuple([_along(axes[0], length) for length in dict.fromkeys([most, *_lengths(routine, most)])])
     if said is not None and len([size for size in said if size > 1]) >= len(axes):
         return (said,)

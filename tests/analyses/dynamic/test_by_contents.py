@@ -154,3 +154,25 @@ def test_a_word_of_which_some_bits_are_set(update: str, is_found: bool) -> None:
 
     assert {one.doubt for one in done.found} <= {"", BITS}
     assert any(not one.doubt for one in done.found) == is_found
+
+
+SELECTED = """.reg .f32 %f<4>; ld.param.f32 %f1, [a]; ld.global.f32 %f2, [%rd3]; setp.ge.f32 %p1, %f2, %f1;
+vote.sync.ballot.b32 %r2, %p1, -1; @!%p1 bra END; {lanes}
+shfl.sync.idx.b32 %r4, %r1, %r3, 31, %r2;
+st.global.u32 [%rd3+65536], %r4; END:"""
+
+
+@pytest.mark.parametrize(
+    ("lanes", "shows"),
+    [
+        ("mov.u32 %r3, 0;", True),
+        ("brev.b32 %r3, %r2; bfind.shiftamt.u32 %r3, %r3;", False),
+        ("ld.global.u32 %r3, [%rd3+65536];", False),
+    ],
+    ids=["lane 0", "the first of them", "a lane from memory"],
+)
+def test_a_vote_may_leave_out_the_lane_that_a_shuffle_reads(lanes: str, shows: bool) -> None:
+    # the lanes that pass shuffle among themselves: which ones pass is up to memory, and all choices must work
+    done = exercised(f"{INDEX} {SELECTED.format(lanes=lanes)}", ".param .u64 p, .param .f32 a", ".reqntid 64")
+
+    assert [one.finding.diagnostic.name for one in done.found if not one.doubt] == ["shfl-from-inactive-lane"] * shows

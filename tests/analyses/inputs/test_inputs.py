@@ -235,6 +235,16 @@ def test_the_fewest_threads_that_a_kernel_is_for(body: str, directives: str, thr
     assert fewest(kernel(body, directives=directives)) == threads
 
 
+@pytest.mark.parametrize(
+    ("part", "is_certain"), [(128, True), (256, False), (64, False)], ids=["one element for each thread", "several", "fewer than threads"]
+)
+def test_elements_of_a_cta_say_that_the_block_is_as_long_as_it_may_be(part: int, is_certain: bool) -> None:
+    blocks = [one.block for one in shapes(kernel(f"{PART.format(part=part)} {ELEMENT}", directives=".maxntid 128"))]
+
+    assert blocks[0] == (128, 1, 1)
+    assert (len(blocks) == 1) == is_certain
+
+
 def test_a_block_that_the_kernel_says() -> None:
     assert declares_block(kernel(INDEX + ELEMENT, directives=".maxntid 96"), (96, 1, 1))
     assert not declares_block(kernel(INDEX + ELEMENT, directives=".maxntid 96"), (64, 1, 1))
