@@ -157,6 +157,10 @@ def kind_of(bound: Bound) -> str:
     return STRONG if any(memory.order not in ("", "weak", ".weak") for memory in bound.memory) else ""
 
 
+LONGEST = 512
+"""Maximum length of a block in instructions: to compile a block takes Python about 10 kB of memory for each."""
+
+
 def basic_blocks(body: Body) -> list[BasicBlock]:
     """The blocks of a function that can be reached, in reverse post-order. Raises `Stop` for a guard that is not a predicate."""
     blocks, entry = _cut(body)
@@ -181,6 +185,7 @@ def _cut(body: Body) -> tuple[list[BasicBlock], int]:
         elif kind == "sync" or type(instructions[i].children[0]) is Guard:
             leaders.add(i)
     starts = sorted([start for start in leaders if start < count])
+    starts = [at for start, end in zip(starts, [*starts[1:], count], strict=False) for at in range(start, end, LONGEST)]
     ranges = list(zip(starts, [*starts[1:], count], strict=False))  # no range of a function without instructions
     # the guard of an instruction with a block of its own becomes a branch around the block
     guarded = [
