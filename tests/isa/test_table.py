@@ -11,6 +11,7 @@ import conformance
 import pytest
 import selftest
 
+import ptxkit
 from ptxkit.isa import resources
 from ptxkit.isa.opcodes import flow_of, split_opcode
 from ptxkit.isa.table import NOT_INSTRUCTIONS, all_forms, forms, mnemonics
@@ -102,3 +103,14 @@ def test_forms_left_out_for_their_entries_take_no_such_modifiers(mnemonic: str) 
     for form in forms(mnemonic):
         for modifier in form.takes:
             assert form in forms(mnemonic, (modifier,))
+
+
+OF_OLD = ("1.4", "sm_10", True), ("3.1", "sm_20", True), ("3.2", "sm_10", True), ("3.2", "sm_20", False)
+MAD = ".version {}\n.target {}\n.entry k () {{ .reg .f32 %f<2>; mov.f32 %f1, 0f3F800000; mad.f32 %f0, %f1, %f1, %f1; ret; }}"
+
+
+@pytest.mark.parametrize(("version", "target", "is_taken"), OF_OLD)
+def test_a_multiply_add_without_rounding_is_of_old_targets_or_versions(version: str, target: str, is_taken: bool) -> None:
+    found = ptxkit.check(MAD.format(version, target))
+
+    assert [one.rule for one in found] == ([] if is_taken else ["E105"])
