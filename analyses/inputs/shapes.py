@@ -385,14 +385,16 @@ def _along(axis: str, length: int, wide: int = 1) -> Size:
 
 def _lengths(routine: Routine, most: int) -> tuple[int, ...]:
     """Lengths of a one-dimensional block. The first are the element counts of arrays that may have one element for each thread; 32
-    elements are more likely one for each warp."""
+    elements are more likely one for each warp. Other counts come last: a host may launch two threads for two elements."""
     fitting = [count for count in sorted(elements(routine), reverse=True) if count % WARP == 0 and WARP < count <= min(most, 1024)]
     own = [most] if most < 1024 and most % WARP == 0 else []
     own += [stride for stride in _strides(routine)[:1] if stride <= most]
     lengths = dict.fromkeys([*own, *fitting[:2], *_LENGTHS, *awaited(routine, most)])
     # if lanes cooperate, warps are full
     least = WARP if needs(routine, "warp") and most >= WARP else 1
-    return tuple([length for length in lengths if least <= length <= most]) or (most,)
+    usual = [length for length in lengths if least <= length <= most]
+    few = [count for count in sorted(elements(routine), reverse=True) if distinguished(routine) <= count <= most]
+    return tuple(dict.fromkeys([*usual, *few])) or (most,)
 
 
 def awaited(routine: Routine, most: int = MOST_THREADS) -> tuple[int, ...]:

@@ -19,6 +19,16 @@ def test_a_block_that_leaves_an_array_is_no_launch() -> None:
     assert not done.found
 
 
+@pytest.mark.parametrize(("asks", "leaves"), [("", False), ("setp.eq.u32 %p1, %r1, 31; @%p1 bra END;", True)])
+def test_a_block_of_less_than_a_warp_if_an_array_has_as_few_elements(asks: str, leaves: bool) -> None:
+    two = SHARED.replace("s[64]", "s[8]")
+    done = exercised(f"mov.u32 %r1, %tid.x; {asks} {two} bar.warp.sync 0xffffffff; END:")
+
+    assert done.example is not None
+    assert (done.example.block == (2, 1, 1)) == (not leaves)
+    assert bool(done.found) == leaves
+
+
 def test_a_block_that_the_kernel_specifies_leaves_the_array() -> None:
     done = exercised(SHARED, directives=".reqntid 64")
 
