@@ -68,7 +68,7 @@ class Exercised:
     example: Example | None
     found: tuple[Found, ...]
     is_complete: bool = False
-    """Whether all threads ran to completion."""
+    """Whether all threads ran to completion, in one of the launches."""
     lines: frozenset[int] = frozenset()
     """Lines of the executed instructions that access memory or synchronize."""
     is_cut: bool = False
@@ -147,8 +147,9 @@ def exercise(
         found += _in_other_orders(runs, shape, doubt)
     wrong = {id(one) for each in tried for one in each.wrong}
     unjudged = frozenset([one.diagnostic.span.line for each in tried for one in each.findings if id(one) not in wrong])
-    is_complete = ran.fault is None and not runs.first_lines
-    return Exercised(ran.example, found, is_complete, ran.lines, runs.is_cut, unjudged)
+    is_complete = any(each.fault is None for each in tried) and not runs.first_lines
+    lines = frozenset[int]().union(*[each.lines for each in tried])
+    return Exercised(ran.example, found, is_complete, lines, runs.is_cut, unjudged)
 
 
 def with_other_sizes(routine: Routine) -> Iterator[Attempt]:

@@ -51,7 +51,7 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
             is_whole = one.function in complete and one.span.line in executed and one.name in RELEASES
             is_refuted = (is_whole or (is_executed and _is_of_an_access(one))) and one.span.line not in unjudged
             unmatched.append(attrs.evolve(one, severity=Severity.INFO if is_refuted else Severity.WARNING))
-        elif _is_of_an_access(one) and one.severity is Severity.WARNING and one.span.line in executed:
+        elif one.severity is Severity.WARNING and _is_watched(one, executed, complete):
             unmatched.append(attrs.evolve(one, severity=Severity.INFO))
         else:
             unmatched.append(one)
@@ -71,6 +71,15 @@ RELEASES = frozenset(("wgmma-operand-slot-released",))
 """Rules about data that is written while it is still being read. A run to completion shows this if anything does write it."""
 ADDRESSES = frozenset(("mbarrier-alignment", "mbarrier-remote-form", "tmem-alloc-after-relinquish"))
 """Rules about the address of an mbarrier, or whether tensor memory is allocated there."""
+
+
+IN_FLIGHT = frozenset(("wgmma-accumulator-in-flight", "wgmma-wait-too-weak", "tmem-load-not-waited"))
+"""Rules about registers that an operation may still use, of which an execution watches each access. A warning is about some path only."""
+
+
+def _is_watched(one: Diagnostic, executed: frozenset[int], complete: frozenset[str]) -> bool:
+    """Whether an execution has seen what a doubtful finding is about, and found nothing wrong."""
+    return (_is_of_an_access(one) and one.span.line in executed) or (one.name in IN_FLIGHT and one.function in complete)
 
 
 def _is_of_an_access(one: Diagnostic) -> bool:

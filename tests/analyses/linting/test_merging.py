@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import attrs
+import pytest
 
 from ptxkit.analyses.framework.reporting import UNSURE_OF_BYTES
 from ptxkit.analyses.framework.rule import all_rules
@@ -52,6 +53,14 @@ def test_what_is_not_shown_is_a_warning_whatever_ran() -> None:
     for rule in ("P001", "C001"):
         assert put_together([finding(rule, 9)], []) == [(rule, 9, "warning", [])]
         assert put_together([finding(rule, 9)], [], is_complete=True) == [(rule, 9, "warning", [])]
+
+
+@pytest.mark.parametrize("rule", ["W003", "W004", "T003"])
+def test_registers_in_flight_on_some_path_only_are_a_note_if_a_run_to_completion_shows_none(rule: str) -> None:
+    doubtful, certain = finding(rule, 9, 5, severity="warning"), finding(rule, 9, 5)
+    assert put_together([doubtful], []) == [(rule, 9, "warning", [5])]
+    assert put_together([doubtful], [], is_complete=True) == [(rule, 9, "info", [5])]
+    assert put_together([certain], [], is_complete=True) == [(rule, 9, "warning", [5])]
 
 
 def test_an_access_that_was_executed_and_seen_as_right_is_a_note() -> None:
