@@ -58,10 +58,7 @@ class _Expression:
 
 
 MUCH = 10_000
-"""Number of new objects worth excluding from collection."""
-
-MUCH_GARBAGE = 100_000
-"""Number of new objects worth examining for garbage; they take some 10 MB."""
+"""Number of new objects worth excluding from collection, or examining for garbage: few of a launch may hold much memory."""
 
 _grown = 0
 """Objects made before the last collection of new ones, since the last full collection."""
@@ -121,7 +118,7 @@ def collect_new(age: int = 0) -> None:
     global _grown
     made, *collections = gc.get_count()
     overlooked = _overlooked[0] if _overlooked[1] == _collections() else 0
-    if gc.isenabled() or (made - overlooked <= MUCH_GARBAGE and not any(collections[:age])):
+    if gc.isenabled() or (made - overlooked <= MUCH and not any(collections[:age])):
         return
     _grown += made
     gc.collect(age)

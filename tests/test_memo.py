@@ -12,7 +12,7 @@ import pytest
 
 import ptxkit
 from ptxkit.machine.monitors.shadow import Shadow
-from ptxkit.memo import DUE, KEPT, MUCH_GARBAGE, collect_new, collect_when_due, collector_paused, expression, overlook_new
+from ptxkit.memo import DUE, KEPT, MUCH, collect_new, collect_when_due, collector_paused, expression, overlook_new
 from ptxkit.names import resolve
 
 TEXT = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { .reg .u32 a; mov.u32 a, 1; ret; }\n"
@@ -101,8 +101,8 @@ def test_collecting_what_is_new() -> None:
     gc.collect()
     with collector_paused():
         for number in range(2):
-            alive = [weakref.ref(made) for made in [_Cycle() for _ in range(MUCH_GARBAGE if number else 1)]]
-            old = [_Cycle() for _ in range(MUCH_GARBAGE)]
+            alive = [weakref.ref(made) for made in [_Cycle() for _ in range(MUCH if number else 1)]]
+            old = [_Cycle() for _ in range(MUCH)]
             collect_new()
 
             assert not any(one() for one in alive)
@@ -112,7 +112,7 @@ def test_collecting_what_is_new() -> None:
 def test_collecting_what_has_survived() -> None:
     gc.collect()
     with collector_paused():
-        cycles = [_Cycle() for _ in range(MUCH_GARBAGE + 1)]
+        cycles = [_Cycle() for _ in range(MUCH + 1)]
         alive = [weakref.ref(made) for made in cycles]
         collect_new()
         del cycles
@@ -126,12 +126,12 @@ def test_collecting_what_has_survived() -> None:
 def test_what_is_still_used_is_no_reason_to_collect() -> None:
     gc.collect()
     with collector_paused():
-        alive = [weakref.ref(made) for made in [_Cycle() for _ in range(MUCH_GARBAGE + 1)]]
+        alive = [weakref.ref(made) for made in [_Cycle() for _ in range(MUCH + 1)]]
         overlook_new()
         collect_new()
         assert any(one() for one in alive)
 
-        more = [_Cycle() for _ in range(MUCH_GARBAGE + 1)]
+        more = [_Cycle() for _ in range(MUCH + 1)]
         collect_new()
         assert more
         assert not any(one() for one in alive)
