@@ -393,7 +393,7 @@ def _lengths(routine: Routine, most: int) -> tuple[int, ...]:
     # if lanes cooperate, warps are full
     least = WARP if needs(routine, "warp") and most >= WARP else 1
     usual = [length for length in lengths if least <= length <= most]
-    few = [count for count in sorted(elements(routine), reverse=True) if distinguished(routine) <= count <= most]
+    few = [count for count in sorted(elements(routine), reverse=True) if distinguished(routine) <= count < min(most + 1, WARP)]
     return tuple(dict.fromkeys([*usual, *few])) or (most,)
 
 
