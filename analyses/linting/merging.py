@@ -79,7 +79,10 @@ IN_FLIGHT = frozenset(("wgmma-accumulator-in-flight", "wgmma-wait-too-weak", "tm
 
 def _is_watched(one: Diagnostic, executed: frozenset[int], complete: frozenset[str]) -> bool:
     """Whether an execution has seen what a doubtful finding is about, and found nothing wrong."""
-    return (_is_of_an_access(one) and one.span.line in executed) or (one.name in IN_FLIGHT and one.function in complete)
+    if one.name in IN_FLIGHT:
+        # the operation, its commit and its wait synchronize, so the execution has them; what uses the register may not
+        return one.function in complete and {related.span.line for related in one.related} <= executed
+    return _is_of_an_access(one) and one.span.line in executed
 
 
 def _is_of_an_access(one: Diagnostic) -> bool:

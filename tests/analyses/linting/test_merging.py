@@ -58,9 +58,15 @@ def test_what_is_not_shown_is_a_warning_whatever_ran() -> None:
 @pytest.mark.parametrize("rule", ["W003", "W004", "T003"])
 def test_registers_in_flight_on_some_path_only_are_a_note_if_a_run_to_completion_shows_none(rule: str) -> None:
     doubtful, certain = finding(rule, 9, 5, severity="warning"), finding(rule, 9, 5)
-    assert put_together([doubtful], []) == [(rule, 9, "warning", [5])]
-    assert put_together([doubtful], [], is_complete=True) == [(rule, 9, "info", [5])]
-    assert put_together([certain], [], is_complete=True) == [(rule, 9, "warning", [5])]
+
+    def severity(one: Diagnostic, *lines: int) -> str:
+        (found,) = merged(all_rules(), [one], [Shown("k", frozenset({"k"}), (), True, lines=frozenset(lines))])
+        return str(found.severity)
+
+    assert severity(doubtful, 5) == "info"
+    # the operation was not executed
+    assert severity(doubtful) == "warning"
+    assert severity(certain, 5) == "warning"
 
 
 def test_an_access_that_was_executed_and_seen_as_right_is_a_note() -> None:
