@@ -16,6 +16,7 @@ from ptxkit.analyses.dynamic.findings import (
     OF_MASKS,
     OF_SHARED,
     OUT_OF_BOUNDS,
+    SHUFFLE,
     UNINITIALISED,
     exits_early,
     is_checked,
@@ -290,14 +291,17 @@ def is_of_contents(case: Case, finding: Finding) -> bool:
     below a constant must be in its array."""
     name = finding.diagnostic.name
     is_conflict = is_race(finding) or is_of(finding, CONFLICTING) or name == UNWAITED
-    is_masked = name in OF_MASKS and _names_lanes(case, finding)
+    is_masked = name in OF_MASKS and (bool(lines_of(finding) & case.addresses) if name != SHUFFLE else _names_lanes(case, finding))
     is_certain = is_conflict and name not in {OUT_OF_BOUNDS, MISALIGNED} and not is_masked
     return not is_certain and depends(case, finding) and not _is_kept_too_large(case, finding)
 
 
 def _names_lanes(case: Case, finding: Finding) -> bool:
-    """Whether memory decides which lanes the collective of a finding names. A vote names those for which a condition holds, and a kernel
-    must expect each result."""
+    """Whether memory decides which lanes the shuffle of a finding names.
+
+    A vote names those for which a condition holds: a kernel that reads from a fixed one of them must expect each result. One in which all
+    lanes pass the result to a collective may be meant for contents for which it holds in all.
+    """
     lines, index = lines_of(finding) & case.addresses, case.runs.code.index
     return any(
         index.span(of.where(i)).line in lines and not _is_by_vote(of, i, bound)
@@ -307,15 +311,14 @@ def _names_lanes(case: Case, finding: Finding) -> bool:
 
 
 def _is_by_vote(routine: Routine, i: int, bound: Bound) -> bool:
-    """Whether the membermask is the result of a vote, and a shuffle reads from a lane whose index is a constant."""
+    """Whether a membermask is the result of a vote, and the lane that is read from is a constant."""
     known, operands = values(routine), routine.instructions[i].operands
     mask = known.operand(i, operands[bound.members.path[0]]) if bound.members is not None else None
-    if mask is None or mask.ssa_value is None:
+    if mask is None or mask.ssa_value is None or not bound.lane:
         return False
     source = bindings(routine)[ssa(routine).values[mask.ssa_value].instruction]
-    lane = known.operand(i, operands[2]) if bound.form.mnemonic == "shfl" else None
-    is_constant = bound.form.mnemonic != "shfl" or (lane is not None and lane.constant is not None)
-    return is_constant and isinstance(source, Bound) and source.form.mnemonic == "vote"
+    lane = known.operand(i, operands[bound.lane[0].path[0]])
+    return lane is not None and lane.constant is not None and isinstance(source, Bound) and source.form.mnemonic == "vote"
 
 
 def _is_kept_too_large(case: Case, finding: Finding) -> bool:
