@@ -299,10 +299,12 @@ def is_of_contents(case: Case, finding: Finding) -> bool:
 def _names_lanes(case: Case, finding: Finding) -> bool:
     """Whether memory decides which lanes the shuffle of a finding names.
 
-    A vote names those for which a condition holds: a kernel that reads from a fixed one of them must expect each result. One in which all
-    lanes pass the result to a collective may be meant for contents for which it holds in all.
+    A vote names those for which a condition holds: if these execute the shuffle and read from a fixed lane, the kernel must expect each
+    result. One in which lanes execute it that the vote leaves out may be meant for contents for which the condition holds in all.
     """
     lines, index = lines_of(finding) & case.addresses, case.runs.code.index
+    if any(one.diagnostic.name in OF_MASKS - {SHUFFLE} and lines_of(one) & lines for one in case.ran.wrong):
+        return True
     return any(
         index.span(of.where(i)).line in lines and not _is_by_vote(of, i, bound)
         for of in reached(case.routine)
