@@ -15,12 +15,12 @@ from ptxkit.machine.fault import Stop
 from ptxkit.machine.memory import CONST
 from ptxkit.machine.memory.operands import SplitAddress
 from ptxkit.machine.monitoring import Monitor, is_observed
+from ptxkit.machine.polling import STRONG
 from ptxkit.machine.values.distinct import distinct_numbers
 
 MOST_FLAGS = 256
 MOST = 0.7
 """The share of the instructions of a kernel that are most of them."""
-_ORDERED = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
 
 
 class Observer(Monitor):
@@ -276,5 +276,5 @@ def _traits(bound: Any) -> tuple[bool, bool, bool, bool]:
     in_flight = any(memory.is_async for memory in bound.memory) or any(one.action == "open" for one in bound.asynchronous)
     waits = [bound.operand(one.operand) for one in bound.barrier if one.action == "wait"]
     on_object = any(operand is not None and operand.role == "addr" for operand in waits)
-    ordered = bool(bound.writes) and any(memory.order.lstrip(".") in _ORDERED for memory in bound.memory if memory.order)
+    ordered = bool(bound.writes) and any(memory.order.lstrip(".") in STRONG for memory in bound.memory if memory.order)
     return in_flight, bool(waits) and not on_object, on_object, ordered

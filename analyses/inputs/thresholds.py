@@ -9,7 +9,6 @@ from ptxkit.analyses.symbolic.values import values
 
 MIDDLE = 0.5
 """About half of the random real numbers of an example array, which lie in [0, 1), are below it."""
-_COMPARING = frozenset(("setp", "set", "slct"))
 
 
 @fact
@@ -17,7 +16,7 @@ def thresholds(routine: Routine) -> frozenset[Leaf]:
     """The parts of parameters that are compared with something that is no parameter and no constant."""
     known = values(routine)
     found: set[Leaf] = set()
-    for i, _ in matching(routine, lambda one: one.form.mnemonic in _COMPARING and one.type.startswith((".f", ".bf"))):
+    for i, _ in matching(routine, lambda one: bool(one.slot(".cmp")) and one.type.startswith((".f", ".bf"))):
         sides = [term for operand in routine.instructions[i].operands if (term := known.operand(i, operand)) is not None]
         leaves = [leaf_of(term) for term in sides]
         if any(leaf is None and term.constant is None for leaf, term in zip(leaves, sides, strict=True)):
